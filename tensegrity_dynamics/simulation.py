@@ -24,9 +24,9 @@ from .simulation_interface import Energy, Observation, SensorReadings, Simulator
 __all__ = ["Energy", "Observation", "Simulation", "pace"]
 
 WATCHED = ("implicit",)
-"""Integrators that damp motions which are fast relative to their step; their energy loss is monitored."""
-TOLERATED_LOSS = 0.05
-"""Energy loss of such an integrator relative to the largest kinetic energy, above which a warning is given."""
+"""Integrators that damp motions which are fast relative to their step; their energy error is monitored."""
+TOLERATED_ERROR = 0.05
+"""Energy error of such an integrator relative to the largest energy in motion, above which a warning is given."""
 
 
 class Simulation:
@@ -119,20 +119,26 @@ class Simulation:
         self._heat = energy.damping + energy.friction
 
     def _watch_energy(self) -> None:
-        """Warn once if a damping integrator has removed a large part of the motion energy."""
+        """Warn once if a damping integrator has removed or added a large part of the motion energy."""
         energy = self.simulator.energy()
         lost = self._balance - energy.balance
         # dissipated energy also counts as motion energy: a motion can start and end between two checks
         heat = energy.damping + energy.friction - self._heat
-        self._liveliest = max(self._liveliest, energy.kinetic + max(heat, 0.0) + max(lost, 0.0))
+        self._liveliest = max(self._liveliest, energy.kinetic + max(heat, 0.0) + lost)
         rounding = 1e-9 * (abs(energy.elastic) + abs(energy.gravity))
-        if self._energy_note or lost <= TOLERATED_LOSS * self._liveliest + rounding:
+        if self._energy_note or abs(lost) <= TOLERATED_ERROR * self._liveliest + rounding:
             return
+        share = f"{100 * abs(lost) / max(self._liveliest, 1e-300):.0f} % of what was in motion"
+        step = f"steps of {1e3 * self.time_step:.3g} ms"
+        what, why = (
+            ("taken {} out of", f"it damps what is fast against {step}")
+            if lost > 0.0
+            else ("added {} to", f"{step} are too long for it")
+        )
+        what = what.format(f"{abs(lost):.3g} J")
         self._energy_note = (
-            f"at {self.time:.3g} s the {self.integrator} integrator has taken {lost:.3g} J out of the motion, "
-            f"{100 * lost / max(self._liveliest, 1e-300):.0f} % of what was in motion: it damps what is fast "
-            f"against steps of {1e3 * self.time_step:.3g} ms. Where that matters take shorter steps or an explicit "
-            "integrator."
+            f"at {self.time:.3g} s the {self.integrator} integrator has {what} the motion, {share}: {why}. Where that "
+            "matters take shorter steps or an explicit integrator."
         )
         warnings.warn(self._energy_note, AccuracyWarning, stacklevel=3)
 

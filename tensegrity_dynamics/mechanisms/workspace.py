@@ -58,9 +58,9 @@ def make_stage_workspace(flat: FlatMechanism) -> StageWorkspace:
     watched += 4 * int(flat.late_kernels[POINTS])
     return StageWorkspace(
         q=np.zeros(positions), v=np.zeros(velocities), q_rate=np.zeros(positions), q_sum=np.zeros(positions),
-        v_sum=np.zeros(velocities), step=np.zeros(velocities), powers=np.zeros(4), taken=np.zeros(4),
+        v_sum=np.zeros(velocities), step=np.zeros(velocities), powers=np.zeros(5), taken=np.zeros(5),
         piece_q=np.zeros(positions), piece_v=np.zeros(velocities), pattern=np.zeros(watched, dtype=np.int64),
-        new_pattern=np.zeros(watched, dtype=np.int64), start_powers=np.zeros(4),
+        new_pattern=np.zeros(watched, dtype=np.int64), start_powers=np.zeros(5),
         kept_works=np.zeros(5), kept_slip=np.zeros((flat.route_elements.shape[0], 2)),
         careful_q=np.zeros(positions), careful_v=np.zeros(velocities), careful_works=np.zeros(5),
         careful_slip=np.zeros((flat.route_elements.shape[0], 2)), across=np.zeros(1, dtype=np.bool_),

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from tensegrity_dynamics import Simulation
+from tensegrity_dynamics import Simulation, parse_robot
 from tensegrity_dynamics.errors import AccuracyWarning
 from tensegrity_dynamics.simulation import pace
 from tensegrity_dynamics.structures.structure import make_structure
@@ -48,6 +48,44 @@ def test_short_steps_and_explicit_methods_say_nothing() -> None:
         for integrator in ("rk4", "rattle"):
             simulation = run(integrator, 1e-5, 0.3)
             assert abs(simulation.energy_error) < 1e-5 and simulation.note == ""
+
+
+ARM = """
+kind: mechanism
+name: spinning_arm
+gravity: [0, 0, -9.80665]
+bodies:
+  near: {mass: 1, centre: [0.3, 0, 0], inertia: [0.001, 0.01, 0.01]}
+  far: {mass: 1, centre: [0.3, 0, 0], inertia: [0.001, 0.01, 0.01]}
+joints:
+  - {name: shoulder, kind: revolute, parent: world, body: near, axis: [0, 1, 0]}
+  - {name: elbow, kind: revolute, parent: near, body: far, axis: [0, 1, 0], frame: {at: [0.3, 0, 0]}}
+"""
+
+
+@pytest.mark.parametrize(("step", "error"), [(0.02, 0.1), (0.002, 1e-4)])
+def test_energy_that_steps_add_to_a_spinning_arm_is_said_where_it_is_much(step: float, error: float) -> None:
+    simulation = Simulation(parse_robot(ARM), step, "implicit", start="file")
+    simulation.set_motion([5.0, -25.0])
+    moving = simulation.energy().kinetic
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", AccuracyWarning)
+        for _ in range(round(0.8 / step)):
+            simulation.step_arrays()
+    if error < 0.05:
+        assert abs(simulation.energy_error) < error * moving and not said and simulation.note == ""
+    else:
+        assert simulation.energy_error > error * moving and len(said) == 1
+        assert "the implicit integrator has added" in simulation.note and "steps of 20 ms" in simulation.note
+
+
+def test_the_work_of_servos_in_implicit_steps_is_what_the_arm_takes_up() -> None:
+    limits = "position: [-9, 9], rate: 100, effort: 1e5"
+    servos = f"actuators: [{{drives: shoulder, {limits}}}, {{drives: elbow, {limits}}}]"
+    simulation = Simulation(parse_robot(ARM + servos), 5e-4, "implicit", start="file")
+    simulation.advance(duration=0.024, position={"shoulder": 1.0, "elbow": -1.0})
+    assert simulation.energy().kinetic > 3.0
+    assert abs(simulation.energy_error) < 2e-4  # 1.5e-2 as mean torque of a step times its motion
 
 
 def test_the_pace_is_measured_without_moving_anything() -> None:

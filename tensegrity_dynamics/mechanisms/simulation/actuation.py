@@ -46,8 +46,8 @@ from ..late_kernels import ROUTES
 from ..resistance import CARRIED, LAW
 from ..routing.columns import COUNT, FINE, FIRST, FRICTION, LOOP_ROW, PERIOD, PUSH, SLIP, STATUS
 from ..routing.efforts import keep_slip
-from .drive_laws import accelerate_servos, present_torques
-from .powers import energy_of_motion, kinetic_energy, powers_in, powers_of
+from .drive_laws import accelerate_servos, driven_accelerations, driving_power, present_torques
+from .powers import ACTUATORS, energy_of_motion, kinetic_energy, powers_in, powers_of
 from .rosenbrock import rosenbrock
 from .runge_kutta import runge_kutta
 from .transitions import HALVINGS, IMPLICIT_MARGIN, MARGIN, MOST_PIECES, differ, read_pattern
@@ -76,7 +76,7 @@ CATCH_UP = impedance.CATCH_UP
 Drives = namedtuple(
     "Drives",
     "q v low high rate effort mode command set_point torque speed feed feed_forward stiffness damping age free known "
-    "lead desired_acceleration compliance middle moving servo stiff present earlier mobility column own idle bandwidth "
+    "lead desired_acceleration compliance middle moving servo stiff present mobility column own idle bandwidth "
     "response servos gear",
 )
 """Arrays over the actuators. Fixed: indices in q and v, limits, and `gear`, the row of the resistance whose gear the
@@ -86,7 +86,7 @@ explicit steps, the acceleration `free` of the joint without torques of the serv
 the length `known` [s] of that step (0: none); for impedances, the commanded and the present feed-forward, and the
 gains. The rest is scratch: `middle` and `moving` are set point and rate during a step, and `stiff` marks the actuators
 with an impedance. `servo` lists those with a servo, of which the equations of an implicit step contain the first
-`servos`. `present` and `earlier` are torques at the end and at the start of a part of a step."""
+`servos`. `present` are torques at the end of a part of a step."""
 DRIVE_STATE = Drives._fields[Drives._fields.index("mode") : Drives._fields.index("lead") + 1]
 """Names of the arrays that hold the state."""
 
@@ -103,7 +103,7 @@ def make_drives(
         gears: (a,) row of the resistance with the gear of each actuator, or -1; None: no gears.
     """
     count = len(actuators)
-    scratch = "desired_acceleration compliance middle moving servo stiff present earlier own idle bandwidth".split()
+    scratch = "desired_acceleration compliance middle moving servo stiff present own idle bandwidth".split()
     kinds = {"mode": np.int64, "servo": np.int64, "stiff": np.bool_}
     return Drives(
         q=np.array(positions, dtype=np.int64), v=np.array(velocities, dtype=np.int64),
@@ -314,9 +314,9 @@ def broken_route(work):
 
 
 @for_compiled_callers
-def hop(flat, q, v, effort, step, powers, work, reduction, stages):
+def hop(flat, drives, q, v, effort, step, powers, work, reduction, stages):
     """Advance for a short time with constant acceleration; fill stages.taken with the works [J]. Returns a status."""
-    status, _ = accelerate(flat, q, v, effort, 0.0, work, reduction, False)
+    status = driven_accelerations(flat, drives, q, v, effort, work, reduction, False)
     if status != REGULAR:
         return status
     powers_in(flat, q, v, work, powers)
@@ -325,6 +325,7 @@ def hop(flat, q, v, effort, step, powers, work, reduction, stages):
     for k in range(v.shape[0]):
         stages.v[k] = v[k] + 0.5 * step * reduction.acceleration[k]
         v[k] += step * reduction.acceleration[k]
+    stages.taken[ACTUATORS] = step * driving_power(drives, stages.v, effort)
     configuration_rate(flat, q, stages.v, stages.q_rate)
     for k in range(q.shape[0]):
         q[k] += step * stages.q_rate[k]
@@ -348,6 +349,7 @@ def end_piece(flat, works, work, stages):
     broken = broken_route(work)
     if broken >= 0:
         return BROKEN_ROUTE + broken
+    works[0] += stages.taken[ACTUATORS]
     for k in range(4):
         works[1 + k] += stages.taken[k]
     works[4] += keep_slip(flat.route_elements, flat.routed_cables, work.route_state)
@@ -374,7 +376,7 @@ def step_in_pieces(
         for c in range(work.route_results.shape[0]):
             work.route_results[c, PERIOD] = trial
         if kind == HOP:
-            status = hop(flat, q, v, effort, trial, powers, work, reduction, stages)
+            status = hop(flat, drives, q, v, effort, trial, powers, work, reduction, stages)
         elif implicit:
             status = rosenbrock(flat, drives, q, v, effort, trial, work, reduction, stages, scratch)
         else:
@@ -474,9 +476,8 @@ def careful_step(
     trial, left, halved = step, step, 0
     copy(drives.torque, drives.present)
     while True:
-        copy(drives.present, drives.earlier)
-        copy(q, stages.careful_q)
         if careful:
+            copy(q, stages.careful_q)
             copy(v, stages.careful_v)
             keep_ledger(works, work, stages.careful_works, stages.careful_slip, False)
             before, _ = energy_kept(flat, works, q, v, powers, work)
@@ -486,9 +487,6 @@ def careful_step(
         )
         if status == REGULAR and implicit:
             status = present_torques(flat, drives, q, v, effort, work, reduction)
-        for a in range(drives.q.shape[0]):
-            torque = 0.5 * (drives.earlier[a] + drives.present[a])
-            works[0] += torque * (q[drives.q[a]] - stages.careful_q[drives.q[a]])
         if careful and halved < MOST_HALVED:
             fails = status != REGULAR
             if not fails:
@@ -501,7 +499,6 @@ def careful_step(
                 copy(stages.careful_q, q)
                 copy(stages.careful_v, v)
                 keep_ledger(works, work, stages.careful_works, stages.careful_slip, True)
-                copy(drives.earlier, drives.present)
                 trial, halved = 0.5 * trial, halved + 1
                 powers_of(flat, q, v, work, powers)
                 read_pattern(flat, work, stages.new_pattern)

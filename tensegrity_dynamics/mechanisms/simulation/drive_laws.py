@@ -127,6 +127,18 @@ def driven_accelerations(flat, drives, q, v, effort, work, reduction, reuse):
 
 
 @for_compiled_callers
+def driving_power(drives, v, effort):
+    """Power [W] of the actuators at rates v, after `driven_accelerations`."""
+    power = 0.0
+    for d in range(v.shape[0]):
+        power += effort[d] * v[d]
+    for i in range(drives.servos[0]):
+        a = drives.servo[i]
+        power += (drives.present[a] - effort[drives.v[a]]) * v[drives.v[a]]
+    return power
+
+
+@for_compiled_callers
 def present_torques(flat, drives, q, v, effort, work, reduction):
     """Fill drives.present (a,) with the torques at a state of an implicit step; return a status."""
     for a in range(drives.q.shape[0]):

@@ -16,6 +16,9 @@ from ..touch.columns import DAMPED as GROUND_DAMPED
 from ..touch.columns import RUBBED as GROUND_RUBBED
 from ..touch.columns import STORED as GROUND_STORED
 
+ACTUATORS = 4
+"""Index of the power of the actuators among the powers of a step, after the four of `powers_in`."""
+
 
 @for_compiled_callers
 def cable_powers(flat, q, v, work, out):

@@ -12,7 +12,8 @@ method is of third order and L-stable: modes much faster than the step are dampe
 fast modes, no stage lies beyond the end of the step. Displacements of spherical and floating joints are not integrals
 of their rates, which are in axes that rotate: y' = T(y) w (`turn_rates`).
 
-The energies of the powers P(u) of `powers` follow from an additional equation W' = P(u) with the same method:
+The energies of the powers P(u) of `powers` and of the actuators follow from an additional equation W' = P(u) with the
+same method:
 
     W = h (2/3 P(u0) - 1/6 P(u0 + 2 U1) + 1/2 P(u0 + 2 U1 + U3) + P'(u0) (5/6 U1 - U2 / 6 - U3 / 6 + U4 / 2))
 """
@@ -25,8 +26,8 @@ from ..dynamics.forward_dynamics import REGULAR
 from ..dynamics.state_derivative import NOT_CLOSED, displaced_state, turn_rates
 from ..kinematics.loop_closure import project_onto_loops
 from ..routing.slip import hold_contacts
-from .drive_laws import driven_accelerations
-from .powers import powers_in, powers_of
+from .drive_laws import driven_accelerations, driving_power
+from .powers import ACTUATORS, powers_in
 from .transitions import differ, read_pattern
 
 GAMMA = 0.5
@@ -97,15 +98,22 @@ def fill_matrix(flat, drives, q, u, count, effort, step, work, reduction, stages
 
 
 @for_compiled_callers
-def add_powers(flat, weight, work, stages, scratch):
-    """Add the weighted powers of the forces stored in work, at scratch.q and scratch.v, to stages.taken."""
+def read_powers(flat, drives, effort, work, stages, scratch):
+    """Fill stages.powers (5,) [W] with the powers of the forces stored in work and of the actuators."""
     powers_in(flat, scratch.q, scratch.v, work, stages.powers)
-    for k in range(4):
+    stages.powers[ACTUATORS] = driving_power(drives, scratch.v, effort)
+
+
+@for_compiled_callers
+def add_powers(flat, drives, effort, weight, work, stages, scratch):
+    """Add the weighted powers of `read_powers` to stages.taken."""
+    read_powers(flat, drives, effort, work, stages, scratch)
+    for k in range(stages.taken.shape[0]):
         stages.taken[k] += weight * stages.powers[k]
 
 
 @for_compiled_callers
-def add_slope_of_powers(flat, q, count, change, step, work, reduction, stages, scratch):
+def add_slope_of_powers(flat, drives, q, count, change, effort, step, work, reduction, stages, scratch):
     """Add `step` times the change of the powers along a change of u, from their slope at the start, to stages.taken.
 
     If the pattern of contacts, cable forces and slips differs slightly ahead, the slope is taken on the other side. If
@@ -116,16 +124,17 @@ def add_slope_of_powers(flat, q, count, change, step, work, reduction, stages, s
     for sign in (SLIGHT, -SLIGHT):
         for r in range(2 * count):
             u[r] = scratch.u[r] + sign * change[r]
-        if not displaced_state(flat, q, count, u[:count], u[count : 2 * count], work, reduction, stages, scratch):
-            return NOT_CLOSED
-        powers_of(flat, scratch.q, scratch.v, work, stages.powers)
+        status = driven_derivative(flat, drives, q, u, count, effort, scratch.other, work, reduction, stages, scratch)
+        if status != REGULAR:
+            return status
+        read_powers(flat, drives, effort, work, stages, scratch)
         read_pattern(flat, work, stages.new_pattern)
         alike = not differ(stages.pattern, stages.new_pattern)
         if alike:
             break
     if not alike:
         return REGULAR
-    for k in range(4):
+    for k in range(stages.taken.shape[0]):
         stages.taken[k] += step / sign * (stages.powers[k] - stages.start_powers[k])
     return REGULAR
 
@@ -135,7 +144,7 @@ def rosenbrock_step(flat, drives, q, v, effort, step, work, reduction, stages, s
     """Advance q and v in place by a step of `step` [s] with constant efforts; returns 0 or an error status.
 
     Torques of impedances and servos are not constant: their laws are part of f. stages.pattern is the pattern of
-    contacts, cable forces and slips at the start; stages.taken (4,) is filled with the energies [J] of the powers.
+    contacts, cable forces and slips at the start; stages.taken (5,) is filled with the energies [J] of the powers.
     """
     dofs = flat.dof_parent.shape[0]
     pivots, u, first, right, matrix = scratch.pivots, scratch.u, scratch.first, scratch.right, scratch.matrix
@@ -167,7 +176,7 @@ def rosenbrock_step(flat, drives, q, v, effort, step, work, reduction, stages, s
         status = driven_derivative(flat, drives, q, u, count, effort, first, work, reduction, stages, scratch)
         if status != REGULAR:
             return status
-    add_powers(flat, 2.0 / 3.0 * step, work, stages, scratch)
+    add_powers(flat, drives, effort, 2.0 / 3.0 * step, work, stages, scratch)
     copy(stages.powers, stages.start_powers)
     status = fill_matrix(flat, drives, q, u, count, effort, step, work, reduction, stages, scratch)
     if status != REGULAR:
@@ -184,7 +193,7 @@ def rosenbrock_step(flat, drives, q, v, effort, step, work, reduction, stages, s
     status = driven_derivative(flat, drives, q, right, count, effort, first, work, reduction, stages, scratch)
     if status != REGULAR:
         return status
-    add_powers(flat, -step / 6.0, work, stages, scratch)
+    add_powers(flat, drives, effort, -step / 6.0, work, stages, scratch)
     for r in range(size):
         three[r] = 0.5 * (step * first[r] + one[r] - two[r])
     lu_solve(matrix, size, pivots, three)
@@ -193,13 +202,13 @@ def rosenbrock_step(flat, drives, q, v, effort, step, work, reduction, stages, s
     status = driven_derivative(flat, drives, q, right, count, effort, first, work, reduction, stages, scratch)
     if status != REGULAR:
         return status
-    add_powers(flat, 0.5 * step, work, stages, scratch)
+    add_powers(flat, drives, effort, 0.5 * step, work, stages, scratch)
     for r in range(size):
         four[r] = 0.5 * (step * first[r] + one[r] - two[r]) - 4.0 / 3.0 * three[r]
     lu_solve(matrix, size, pivots, four)
     for r in range(size):
         first[r] = (5.0 * one[r] - two[r] - three[r]) / 6.0 + 0.5 * four[r]
-    status = add_slope_of_powers(flat, q, count, first, step, work, reduction, stages, scratch)
+    status = add_slope_of_powers(flat, drives, q, count, first, effort, step, work, reduction, stages, scratch)
     if status != REGULAR:
         return status
     for r in range(size):

@@ -6,7 +6,7 @@ from ...numerics.compilation import allocation_free
 from ..dynamics.forward_dynamics import REGULAR, accelerate
 from ..kinematics.configuration_space import configuration_rate, normalise_quaternions
 from ..kinematics.loop_closure import project_onto_loops
-from .powers import powers_in
+from .powers import ACTUATORS, powers_in
 from .transitions import read_pattern
 
 
@@ -14,14 +14,13 @@ from .transitions import read_pattern
 def runge_kutta(flat, q, v, effort, step, count, gain, work, reduction, stages, evaluated):
     """Advance q and v in place by `count` steps of `step` [s] with constant efforts; returns 0 or an error status.
 
-    If `evaluated`, reduction.acceleration and the forces in work are those of the start. stages.taken (4,) is filled
-    with the energies [J] of `powers_in`. They are summed with the same weights as the forces, so that a force that
-    starts within a step causes no first-order error. stages.pattern and stages.new_pattern are filled with the patterns
-    of contacts, cable forces and slips at the start and near the end of the last step.
+    If `evaluated`, reduction.acceleration and the forces in work are those of the start. stages.taken (5,) is filled
+    with the energies [J] of `powers_in` and that of the efforts. They are summed with the same weights as the forces,
+    so that a force that starts within a step causes no first-order error. stages.pattern and stages.new_pattern are
+    filled with the patterns of contacts, cable forces and slips at the start and near the end of the last step.
     """
     powers, taken = stages.powers, stages.taken
-    for k in range(4):
-        taken[k] = 0.0
+    taken[:] = 0.0
     for n in range(count):
         for k in range(q.shape[0]):
             stages.q[k] = stages.q_sum[k] = q[k]
@@ -40,7 +39,10 @@ def runge_kutta(flat, q, v, effort, step, count, gain, work, reduction, stages, 
                 read_pattern(flat, work, stages.pattern)
             elif stage == 3:
                 read_pattern(flat, work, stages.new_pattern)
-            for k in range(4):
+            powers[ACTUATORS] = 0.0
+            for k in range(v.shape[0]):
+                powers[ACTUATORS] += effort[k] * stages.v[k]
+            for k in range(taken.shape[0]):
                 taken[k] += weight * powers[k]
             for k in range(q.shape[0]):
                 stages.q_sum[k] += weight * stages.q_rate[k]
