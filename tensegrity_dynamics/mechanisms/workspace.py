@@ -54,7 +54,7 @@ StageWorkspace = namedtuple(
 def make_stage_workspace(flat: FlatMechanism) -> StageWorkspace:
     """Scratch arrays of the integrator."""
     positions, velocities = int(POSITION_COUNTS[flat.kind].sum()), flat.dof_parent.size
-    watched = flat.cable_joint.size + flat.resistances.shape[0] + flat.route_elements.shape[0]
+    watched = flat.cable_joint.size + 2 * flat.resistances.shape[0] + flat.route_elements.shape[0]
     watched += 4 * int(flat.late_kernels[POINTS])
     return StageWorkspace(
         q=np.zeros(positions), v=np.zeros(velocities), q_rate=np.zeros(positions), q_sum=np.zeros(positions),

@@ -50,7 +50,7 @@ from .drive_laws import accelerate_servos, driven_accelerations, driving_power, 
 from .powers import ACTUATORS, energy_of_motion, kinetic_energy, powers_in, powers_of
 from .rosenbrock import rosenbrock
 from .runge_kutta import runge_kutta
-from .transitions import HALVINGS, IMPLICIT_MARGIN, MARGIN, MOST_PIECES, differ, read_pattern
+from .transitions import IMPLICIT_MARGIN, MARGIN, MOST_PIECES, SMOOTH_HALVINGS, differ, read_pattern
 
 DIVERGED = 3
 """Status if a number is not finite at the end."""
@@ -370,7 +370,7 @@ def step_in_pieces(
     whether stages.new_pattern is. The instant of a change is found by bisection over the step length. A piece ends
     slightly before it, so that no stage of the method lies beyond it, and a hop leads across.
     """
-    kind, trial, left, low, high, halved, pieces = WHOLE, step, step, 0.0, 0.0, 0, 1
+    kind, trial, left, low, high, halved, halvings, pieces = WHOLE, step, step, 0.0, 0.0, 0, 0, 1
     begin_piece(q, v, stages)
     while True:
         for c in range(work.route_results.shape[0]):
@@ -382,26 +382,26 @@ def step_in_pieces(
         else:
             status = runge_kutta(flat, q, v, effort, trial, 1, 0.0, work, reduction, stages, evaluated)
         evaluated = False
-        changed = kind == HOP or differ(stages.pattern, stages.new_pattern)
-        if status == REGULAR and (implicit or changed or flat.late_kernels[ROUTES] != 0):
+        changed = 1 if kind == HOP else differ(stages.pattern, stages.new_pattern)
+        if status == REGULAR and (implicit or changed > 0 or flat.late_kernels[ROUTES] != 0):
             powers_of(flat, q, v, work, powers)  # the last stage of an explicit step is near its end, not at it
             read_pattern(flat, work, stages.new_pattern)
             changed = differ(stages.pattern, stages.new_pattern)
         if kind == SEARCH:
-            if status != REGULAR or changed:
-                high = trial
+            if status != REGULAR or changed > 0:
+                high, halvings = trial, max(changed, SMOOTH_HALVINGS)
             else:
                 low = trial
             halved += 1
             trial = 0.5 * (low + high)
-            if halved == HALVINGS:
+            if halved >= halvings:
                 kind, trial = AHEAD, max(low - (IMPLICIT_MARGIN if implicit else MARGIN) * left, 0.0)
         elif status != REGULAR:
             return status
-        elif kind == WHOLE and changed and pieces < MOST_PIECES:
-            kind, low, high, halved, trial = SEARCH, 0.0, left, 0, 0.5 * left
+        elif kind == WHOLE and changed > 0 and pieces < MOST_PIECES:
+            kind, low, high, halved, halvings, trial = SEARCH, 0.0, left, 0, changed, 0.5 * left
         else:
-            stages.across[0] = kind == WHOLE and changed
+            stages.across[0] = kind == WHOLE and changed > 0
             status = end_piece(flat, works, work, stages)
             left -= trial
             if status != REGULAR or kind == WHOLE or left <= 0.0:

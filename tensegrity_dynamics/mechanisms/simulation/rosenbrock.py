@@ -83,7 +83,7 @@ def fill_matrix(flat, drives, q, u, count, effort, step, work, reduction, stages
                 if status != REGULAR:
                     return status
                 read_pattern(flat, work, stages.new_pattern)
-                if not differ(stages.pattern, stages.new_pattern):
+                if differ(stages.pattern, stages.new_pattern) == 0:
                     break
             for i in range(count):
                 c = moved[component[scratch.independent[i]]]
@@ -129,7 +129,7 @@ def add_slope_of_powers(flat, drives, q, count, change, effort, step, work, redu
             return status
         read_powers(flat, drives, effort, work, stages, scratch)
         read_pattern(flat, work, stages.new_pattern)
-        alike = not differ(stages.pattern, stages.new_pattern)
+        alike = differ(stages.pattern, stages.new_pattern) == 0
         if alike:
             break
     if not alike:

@@ -6,12 +6,13 @@ a kink, or it jumps if a damper acts. A step across a kink has an error of order
 an error of order (step), independent of the order of the method. A compressed stop or a stretched cable without force,
 because its damper cancels the elastic force, is also part of the pattern: the power of the damper has a kink there.
 
-Regularised friction of the ground is smooth. But if a step is long compared with the regularisation speed, the friction
-reverses within the step like a jump, and steps that use its slope far from zero speed overshoot the transition to
-rolling or rest. There a step ends at a low slip speed, so that the next step uses the steep slope of the friction. Two
-events are not changes of the pattern: a contact that comes to rest or starts to move within a step, and the reversal of
-a joint with friction. In these cases the motion usually continues, and a step that begins in the steep part of the
-friction would hold it back.
+Regularised friction is smooth. But if a step is long compared with the regularisation speed, the friction reverses
+within the step like a jump. Steps that use its slope far from zero speed overshoot the transition to rolling or rest,
+and push on after a reversal; steps that begin in its steep part hold back what starts to move. Friction of the ground:
+a step ends at a low slip speed, so that the next step uses the steep slope. A contact that comes to rest or starts to
+move within a step is no change of the pattern, since the motion usually continues. Friction of joints and gears: a step
+ends where the direction reverses, and where a joint that was held leaves the steep part of the friction; a joint that
+comes to rest is no change.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from ...contact.ground_forces import SPEED as GROUND_SPEED
 from ...numerics.compilation import for_compiled_callers
 from ..dynamics.joint_efforts import POSITION, RATE
 from ..late_kernels import CONTACTS, ROUTES
-from ..resistance import LAW, LOW, STOP_DAMPING, STOP_STIFFNESS
+from ..resistance import EFFICIENCY, LAW, LOW, STOP_DAMPING, STOP_STIFFNESS
+from ..resistance import FRICTION as JOINT_FRICTION
+from ..resistance import SPEED as JOINT_SPEED
 from ..routing.columns import COUNT, CREEP, FRICTION, LOOP_ROW, STRAIN, TENSION, TOUCHES
 from ..routing.columns import FIRST as ROUTE_FIRST
 from ..routing.columns import RATE as SLIP_RATE
@@ -29,21 +32,24 @@ from ..touch.columns import AWAY, NORMAL, POINT_COLUMNS, SPEED, STORED
 
 MOST_PIECES = 4
 """Largest number of pieces of a step; changes in the last piece are not resolved."""
-HALVINGS = 16
-"""Number of bisections of a step in the search for the instant of a change."""
+HALVINGS, SMOOTH_HALVINGS = 16, 10
+"""Number of bisections of a step in the search for the instant of a change; the second of one of regularised friction,
+which is smooth."""
 MARGIN, IMPLICIT_MARGIN = 1.0 / 1024.0, 1.0 / 64.0
 """Margin before a change at which a step ends, as a fraction of the step, so that none of its stages lies beyond the
 change. It is larger for implicit steps, whose second and third stage lie ahead of the end by the square of the step."""
-FORWARD, BACKWARD = -1, -2
-"""Directions of slip under regularised friction; 0 between them counts as equal to both."""
-SLOW = 0.5
-"""Fraction of the regularisation speed of friction, below which slip has no direction."""
+FORWARD, BACKWARD, HELD = -1, -2, -3
+"""Directions of slip under regularised friction. 0 between them counts as equal to both; a joint that comes to be held
+is no change."""
+SLOW, STEEP = 0.5, 4.0
+"""Multiples of the regularisation speed of friction, below which slip on the ground has no direction, and below which
+friction holds a joint: its slope there is more than a thousandth of that at rest."""
 
 
 @for_compiled_callers
-def slip_direction(speed, slow):
-    """Slip direction of a contact at a speed [m/s], with the regularisation speed `slow` [m/s] of its friction."""
-    if abs(speed) <= SLOW * slow:
+def slip_direction(speed, least):
+    """Slip direction at a speed [m/s or rad/s], 0 up to the speed `least`."""
+    if abs(speed) <= least:
         return 0
     return FORWARD if speed > 0.0 else BACKWARD
 
@@ -67,8 +73,13 @@ def read_pattern(flat, work, pattern):
         pattern[n] = (1 if work.strain[c] > 0.0 else 0) + (2 if work.tension[c] > 0.0 else 0)
         n += 1
     for r in range(flat.resistances.shape[0]):
-        pattern[n] = stop_code(flat.resistances[r, LAW:], work.motion[r, POSITION], work.motion[r, RATE])
-        n += 1
+        law = flat.resistances[r, LAW:]
+        rate = work.motion[r, RATE]
+        pattern[n] = stop_code(law, work.motion[r, POSITION], rate)
+        pattern[n + 1] = 0
+        if law[JOINT_FRICTION] > 0.0 or law[EFFICIENCY] < 1.0:
+            pattern[n + 1] = slip_direction(rate, STEEP * law[JOINT_SPEED]) or HELD
+        n += 2
     if flat.late_kernels[ROUTES] != 0:
         for c in range(flat.routed_cables.shape[0]):
             first, rigid = int(flat.routed_cables[c, ROUTE_FIRST]), flat.routed_cables[c, LOOP_ROW] >= 0.0
@@ -101,15 +112,18 @@ def read_pattern(flat, work, pattern):
             for k in range(3):
                 pattern[n + 1 + k] = 0
                 if rubbing and own[NORMAL] > 0.0:
-                    pattern[n + 1 + k] = slip_direction(own[SPEED + k] - along / square * own[AWAY + k], slow)
+                    pattern[n + 1 + k] = slip_direction(own[SPEED + k] - along / square * own[AWAY + k], SLOW * slow)
             n += 4
 
 
 @for_compiled_callers
 def differ(pattern, other):
-    """Whether two patterns are different."""
+    """Number of bisections that the change from a pattern to another one takes; 0: they are equal."""
+    found = 0
     for n in range(pattern.shape[0]):
         here, there = pattern[n], other[n]
-        if here != there and (here > 0 or there > 0 or here * there != 0):
-            return True
-    return False
+        if here != there and (here > 0 or there > 0):
+            return HALVINGS
+        if here != there and there != HELD and here * there != 0:
+            found = SMOOTH_HALVINGS
+    return found
