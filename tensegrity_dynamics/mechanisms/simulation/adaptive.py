@@ -129,6 +129,9 @@ def integrate(
     is_down = None
     is_beyond = motion.stop_values(state) > 0.0
     routed = RouteEvents(mechanism, motion.flat, motion.work, motion.split)
+    motion.rate(time, state)
+    if motion.massless >= 0:
+        raise TensegrityError(massless_message(mechanism, motion.massless))
     while time < duration:
         watch = [motion.crossing(c, bool(taut[c])) for c in range(taut.size)]
         watch += routed.begin(state)
@@ -210,6 +213,7 @@ class _Motion:
             self.work.load[:] = load
         self.sizes = (mechanism.position_count, mechanism.velocity_count)
         self.powers, self.rates = np.zeros(4), np.zeros(self.sizes[0])
+        self.massless = -1  # coordinate that moved no mass in a trial, or -1
         cables = mechanism.cables
         joints = [mechanism.joint(cable.joint) for cable in cables]
         self.point_names = [part.name for part in mechanism.contact_parts for _ in part.balls[0]]
@@ -237,8 +241,9 @@ class _Motion:
         q, v = self.split(state)
         tau = np.ascontiguousarray(self.effort(time, q, v), dtype=np.float64)
         status, coordinate = accelerate(self.flat, q, v, tau, 0.0, self.work, self.reduction, False)
-        if status == SINGULAR_MASS:
-            raise TensegrityError(massless_message(self.mechanism, int(coordinate)))
+        if status == SINGULAR_MASS:  # the method rejects a trial step with such a stage, far off in an impact
+            self.massless = int(coordinate)
+            return np.full(state.size, np.nan)
         configuration_rate(self.flat, q, v, self.rates)
         powers_in(self.flat, q, v, self.work, self.powers)
         if self.flat.late_kernels[ROUTES]:

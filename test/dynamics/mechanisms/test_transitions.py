@@ -226,3 +226,21 @@ def test_friction_of_joints_that_reverse_in_implicit_steps_neither_pushes_on_nor
         assert most < 5e-6  # 1.7e-4 in a step before
         ends.append(simulation.state.q)
     np.testing.assert_allclose(ends[1], ends[0], atol=1e-3)  # 5e-2 before
+
+
+THROWN = """
+kind: mechanism
+name: thrown
+bodies: {c: {mass: 1, inertia: [0.01, 0.01, 0.02]}}
+joints: [{name: free, kind: floating, parent: world, body: c, start: [0, 0, 0.5, 0.3, 0.2, 0.1]}]
+contact: {stiffness: 2e4, damping: 40, friction: 0.4, friction_speed: 0.01}
+contact_parts: [{body: c, kind: capsule, size: [0.08, 0.3]}]
+"""
+
+
+def test_error_control_rejects_trial_steps_that_an_impact_throws_far_off():
+    simulation = Simulation(parse_robot(THROWN), 1e-3, "adaptive", start="file")
+    simulation.set_motion([0.1, 4.1, 3.7, -1.5, -0.9, -1.6])
+    simulation.advance(duration=0.34)  # before: "can move without moving any mass"
+    assert simulation.energy().ground >= 0.0 and simulation.energy().friction > 0.1
+    assert abs(simulation.energy_error) < 1e-8
