@@ -267,6 +267,12 @@ class Controller(ABC):
         return ControlPeriod(cls.default_period, "usual for this controller")
 
     @classmethod
+    def caution_for(cls, robot: Robot, period: float) -> str:
+        """Why a period [s] that is given leaves this robot without a margin, and which one would not; "" if it does
+        not."""
+        return ""
+
+    @classmethod
     def suits(cls, robot: Robot) -> bool:
         """Whether the controller supports this kind of robot."""
         return isinstance(robot.model, cls.model_type)

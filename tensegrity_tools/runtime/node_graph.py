@@ -306,10 +306,10 @@ def choose(robot: Robot, controller: str = "", state: str = "", period: float = 
             f"--control-period is {period} s; give {SHORTEST_PERIOD:g} to {LONGEST_PERIOD:g}, or 0 for what the "
             "controller needs."
         )
-    if period:
-        return Choice(name, kind, period, "as given")
-    if bus and chosen.is_sampled:
-        return Choice(name, kind, bus, "the driver reports states so often")
+    if given := period or (bus if chosen.is_sampled else 0.0):
+        why = "as given" if period else "the driver reports states so often"
+        caution = chosen.caution_for(robot, given)
+        return Choice(name, kind, given, f"{why}. Caution: {caution}" if caution else why)
     return Choice(name, kind, *chosen.period_for(robot))
 
 

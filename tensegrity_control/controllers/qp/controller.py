@@ -241,6 +241,7 @@ class QPController(SampledController):
         self._planned = np.zeros(self._rows.size)
         self._retreat = ImpedanceHold()
         self._seen_at, self._departed = 0.0, -math.inf
+        self._period_caution = ""
         self._bounded: dict[str, float] | None = None  # gains whose tension bounds stay valid
         self._stands = False  # whether actuators that hold their positions hold the robot at rest
         self._impedance: ImpedanceGains | None = None
@@ -344,6 +345,7 @@ class QPController(SampledController):
         growth.refuse(self.period)
         self._begin_free(q, growth.affords)
         self.equations.update(q, v)
+        self._period_caution = self._caution(self._rate_for_period)
         super().reset(time, state)
 
     def _take_start(self) -> None:
@@ -393,22 +395,53 @@ class QPController(SampledController):
         """
         for period in TRIED_PERIODS:
             try:
-                control = cls(robot, period=period)
-                equations, (q, _) = control.equations, control._equilibrium()
-                still = np.zeros(robot.mechanism.velocity_count)
-                equations.update(q, still)
-                control._take_start()
-                control.set_gains()
-                control._begin_growth(q)
-                control._begin_free(q, math.inf)
+                control, rate = cls._begun(robot, period)
             except TensegrityError:
                 continue
-            rate = max(control.growth.for_period, control.free_motions.between)
-            equations.update(q, still)
-            fits = longest_period(rate, partial(bandwidth_of, equations, delayed=control._delayed))
             falls = f"diverges from rest with {rate:.3g} 1/s" if rate > 0.0 else "does not diverge"
-            return ControlPeriod(min(period, fits), f"under a held command {robot.name} {falls}")
+            return ControlPeriod(min(period, control._fitting(rate)), f"under a held command {robot.name} {falls}")
         return ControlPeriod(LONGEST_PERIOD, "usual for this controller")
+
+    @classmethod
+    def caution_for(cls, robot: Robot, period: float) -> str:
+        try:
+            control, rate = cls._begun(robot, period)
+        except TensegrityError:  # said by `reset`
+            return ""
+        return control._caution(rate)
+
+    @classmethod
+    def _begun(cls, robot: Robot, period: float) -> tuple[QPController, float]:
+        """A controller of this period [s] with the robot at rest in its initial shape, and the rate [1/s] that its
+        period is chosen for. The equations are at that shape. Raises TensegrityError where it is refused."""
+        control = cls(robot, period=period)
+        q, _ = control._equilibrium()
+        still = np.zeros(robot.mechanism.velocity_count)
+        control.equations.update(q, still)
+        control._take_start()
+        control.set_gains()
+        control._begin_growth(q)
+        control._begin_free(q, math.inf)
+        control.equations.update(q, still)
+        return control, control._rate_for_period
+
+    @property
+    def _rate_for_period(self) -> float:
+        return max(self.growth.for_period, self.free_motions.between)
+
+    def _fitting(self, rate: float) -> float:
+        """Longest control period [s] for a rate [1/s], at the state of the equations."""
+        return longest_period(rate, partial(bandwidth_of, self.equations, delayed=self._delayed))
+
+    def _caution(self, rate: float) -> str:
+        """What `caution_for` says for a rate [1/s], at the state of the equations."""
+        fits = self._fitting(rate)
+        if not rate > 0.0 or self.period <= fits or fits == LONGEST_PERIOD:
+            return ""
+        return (
+            f"a control period of {1e3 * self.period:g} ms leaves too little margin for late commands: under a held "
+            f"command {self.robot.name} diverges from rest with {rate:.3g} 1/s; take {1e3 * fits:g} ms"
+        )
 
     def _refuse_slack(self) -> None:
         """Raise TensegrityError where cables are slack: the length to reel in is unknown."""
@@ -657,7 +690,7 @@ class QPController(SampledController):
         here[2] = middle[2]
         arrays = self.equations.update(q, v, half, held=self.period)
         foreseen = self.growth.interval(timing.latest)
-        w = self._bandwidth * affordable(self.period, foreseen, self._delayed)
+        w = self._bandwidth * affordable(self.period, foreseen, self._delayed, timing.usual_latency)
         w = max(w, self.growth.least_bandwidth(self._bandwidth))
         error, rate, desired = self._task.follow(
             here, arrays.position, arrays.velocity, arrays.selection, turn, w, half
@@ -683,7 +716,8 @@ class QPController(SampledController):
         self._learn(time, rate if changed is None else rate - changed, w)
         effort = None if self.solution is None else self.solution.effort
         if not self._settled.needed:
-            desired = self.guard.keep(desired, q, v, half, w, self.limits.strongest, effort)
+            in_time = self._bandwidth * affordable(self.period, foreseen, self._delayed)  # limits excite no vibrations
+            desired = self.guard.keep(desired, q, v, half, in_time, self.limits.strongest, effort)
         if self._leads and tracker.shapes is not None:  # free motions and self-stress follow the shapes at rest
             shape, self.bounds.start = tracker.shape(here[0])
             self.free_motions.aim(shape)
@@ -1061,6 +1095,8 @@ class QPController(SampledController):
             values["unreported_delay"] = (
                 f"{1e3 * self._more_late:.3g} ms, found from how the robot responds to commands"
             )
+        if self._period_caution:
+            values["control_period"] = self._period_caution
         given = self.relaxed()
         if given:
             values["relaxed"] = "; ".join(given)

@@ -18,18 +18,24 @@ UNFORESEEN = 0.4
 model."""
 DELAYED, PHASE = 3.0, 0.95
 """Allowed delay of commands in periods, and phase [rad] that it may cost."""
+MARGIN = 2.0
+"""Delay in periods that is allowed for beyond the known one, which changes from command to command."""
 ON_SERVOS = 11.0
 """The same delay in periods for servos: a bus cycle of a busy computer lasts up to six periods, commands are up to five
 late."""
 
 
-def affordable(period: float, latest: float, delayed: float = DELAYED) -> float:
-    """Fraction of its bandwidth that the output's loop can use if commands came `latest` s apart instead of `period`.
+def affordable(period: float, latest: float, delayed: float = DELAYED, late: float = 0.0) -> float:
+    """Fraction of its bandwidth that the output's loop can use if commands came `latest` s apart instead of `period`,
+    each `late` s after its state.
 
-    The longer duration of each command adds to the `delayed` periods and the half period of `bandwidth_of`.
+    The longer duration of each command, and the known delay as far as it leaves less than `MARGIN` of the `delayed`
+    periods, add to the delays of `bandwidth_of`. A known delay counts although the state is predicted: the prediction
+    contains no vibrations of the robot on its actuators, which a faster loop excites.
     """
     allowed = (delayed + 0.5) * period
-    return allowed / (allowed + max(latest - period, 0.0))
+    more = max(latest - period, 0.0) + max(late + (MARGIN - delayed) * period, 0.0)
+    return allowed / (allowed + more)
 
 
 def bandwidth_of(equations: TightCables, period: float, delayed: float = DELAYED) -> float:

@@ -309,6 +309,8 @@ def test_the_loop_affords_all_of_its_bandwidth_in_time_and_less_the_later_comman
     assert parts[:2] == [1.0, 1.0] and sorted(parts[1:], reverse=True) == parts[1:]
     # the delay that a crossing at the lower bandwidth sees, in its own time, stays what it was made for
     assert parts[-1] * (3.5 + 19.0) == pytest.approx(3.5)
+    known = [affordable(period, period, late=late * period) for late in (0.0, 1.0, 2.0, 6.0)]
+    assert known == pytest.approx([1.0, 1.0, 3.5 / 4.5, 3.5 / 8.5])
 
 
 def test_floors_rise_by_what_tensions_were_seen_below_what_they_should_be_and_that_is_forgotten():

@@ -20,6 +20,7 @@ from tensegrity_dynamics.mechanisms.dynamics.linearisation import linearise
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
 from tensegrity_dynamics.robots.load_robot import parse_robot
 from tensegrity_tools.runtime.delayed_loop import DelayedLoop, Delays
+from tensegrity_tools.runtime.node_graph import choose
 
 PENDULUM = """
 kind: mechanism
@@ -296,3 +297,33 @@ def test_a_mast_whose_impedances_resist_ten_or_twenty_times_what_weight_pushes_b
     loop.control.set_goal(loop.time, goal)
     loop.run(2.0)
     assert max(loop.errors) < 1.5e-4 and loop.least() > 3.0 and loop.control.relaxed() == ()
+
+
+@pytest.mark.parametrize(
+    ("period", "delays", "most"),
+    [(0.006, Delays((3, 3), (3, 3)), 5e-5), (0.01, Delays((0, 3), (0, 3), seed=3), 3e-4)],
+)
+def test_a_mast_whose_delay_is_known_does_not_swing_up_on_its_actuators(period, delays, most):
+    """Its prediction contains no vibrations: at the bandwidth for three periods they grew by 0.8 and 10 1/s."""
+    robot = parse_robot(MAST.replace("YOUNG", "240"), "mast.yaml")
+    loop = DelayedLoop(robot, make_controller("qp", robot, period=period), period, delays)
+    loop.run(0.3)
+    for offset in (0.004, -0.004):
+        goal = loop.simulation.observe().pose[0] + np.array([offset, 0.0, 0.0])
+        loop.control.set_goal(loop.time, goal)
+        loop.run(2.0)
+    assert max(loop.errors) < most and loop.least() > 3.0 and loop.control.relaxed() == ()
+
+
+def test_a_period_that_is_given_and_leaves_too_little_margin_is_said_with_the_one_that_would_be_chosen():
+    robot = parse_robot(MAST.replace("YOUNG", "5"), "mast.yaml")
+    fits = QPController.period_for(robot).seconds
+    said = QPController.caution_for(robot, 0.01)
+    assert re.fullmatch(r"a control period of 10 ms leaves too little .* mast diverges .* take (\S+) ms", said)
+    assert f"take {1e3 * fits:g} ms" in said and QPController.caution_for(robot, fits) == ""
+    assert str(choose(robot, "qp", period=0.01)).endswith(f"as given. Caution: {said}")
+    for period, words in ((0.01, said), (fits, None)):
+        control, start = make_controller("qp", robot, period=period), Simulation(robot).state
+        control.reset(0.0, RobotState(q=start.q, v=start.v))
+        assert control.diagnostics().get("control_period") == words
+    assert QPController.caution_for(load_robot("manipulator"), 0.02) == ""
