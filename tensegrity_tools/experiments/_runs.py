@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -30,10 +31,13 @@ class Variants:
         self._count = 0
 
     def file(self, name: str, *changes: Change) -> Path:
-        """File of a shipped robot with changes to its blocks."""
+        """File of a shipped robot with changes to its blocks. The parts of a mechanism have all their fields: those
+        from `defaults` are written into them before."""
         yaml = YAML(typ="safe", pure=True)
         yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]  # a parameter is calculated from those before it
         blocks = yaml.load((resources.files("tensegrity_dynamics") / "robots" / f"{name}.yaml").read_text())
+        if blocks["kind"] == "mechanism":
+            _fill_defaults(blocks, blocks.pop("defaults", {}))
         for change in changes:
             change(blocks)
         self._count += 1
@@ -41,6 +45,21 @@ class Variants:
         with path.open("w") as file:
             yaml.dump(blocks, file)
         return path
+
+
+def groups(block: Mapping[str, Any]) -> Iterator[Any]:
+    """A block and its nested `repeat` blocks; `repeat` is one mapping or a list of mappings."""
+    yield block
+    repeated = block.get("repeat", ())
+    for each in (repeated,) if isinstance(repeated, Mapping) else repeated:
+        yield from groups(each)
+
+
+def _fill_defaults(blocks: Mapping[str, Any], defaults: Mapping[str, Mapping[str, Any]]) -> None:
+    for block in groups(blocks):
+        for name, fields in defaults.items():
+            for part in block.get(name, ()):
+                part.update({**deepcopy(fields), **part})
 
 
 def gravity_vector(acts: bool) -> list[float]:

@@ -34,7 +34,7 @@ from ..output import panels, save_picture, table
 from ..runtime.closed_loop import TrajectoryRun, Waypoint
 from ._every_stage import every_stage
 from ._progress import figures, report
-from ._runs import Variants, gravity_vector, listed, run_trajectory, same_bits, spread, through_nodes_in_words
+from ._runs import Variants, gravity_vector, groups, listed, run_trajectory, same_bits, spread, through_nodes_in_words
 
 NAME = "manipulator"
 DESCRIPTION = "the manipulator along a vertical and a horizontal path, section 5.4 of 000"
@@ -109,7 +109,7 @@ def run(
 
     def change(blocks: dict[str, Any]) -> None:
         blocks["gravity"] = gravity_vector(gravity)
-        for block in blocks["repeat"]:
+        for block in groups(blocks):
             for cable in block.get("cables", []):
                 cable.update(young=young, damping=damping)
                 cable["strain"] = cable["strain"] * USUAL_YOUNG / young

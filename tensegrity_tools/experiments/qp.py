@@ -27,7 +27,7 @@ from ..output import table
 from ..runtime.closed_loop import TrajectoryRun
 from . import manipulator, near_rigid
 from ._progress import figures, report
-from ._runs import Variants, listed, quantities, run_trajectory
+from ._runs import Variants, groups, listed, quantities, run_trajectory
 
 NAME = "qp"
 DESCRIPTION = "sections 5.3 and 5.4 of 000 by one quadratic program a period, without any plan"
@@ -118,7 +118,7 @@ def _angles(tip: Array) -> Array:
 def _stiffer(variants: Variants) -> Any:
     def change(blocks: dict[str, Any]) -> None:
         blocks["density"] *= 1.1
-        for block in blocks["repeat"]:
+        for block in groups(blocks):
             for cable in block.get("cables", []):
                 cable["young"] = "2.2 GPa"
 

@@ -9,7 +9,7 @@ same time. Results: largest distance from the reference during the run, and from
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from tensegrity_dynamics.robots.units import STANDARD_GRAVITY
 
 from ..output import panels, save_picture, table
 from ._progress import figures, report
-from ._runs import Variants
+from ._runs import Variants, groups
 
 NAME = "robustness"
 DESCRIPTION = "`qp` with unchanged gains under delays, coarse sensors, wrong models, unknown loads and pushes"
@@ -122,19 +122,11 @@ def plant_of(name: str, case: Case) -> Robot:
     return robot
 
 
-def _groups(block: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """A block and its nested `repeat` blocks; `repeat` is one mapping or a list of mappings."""
-    yield block
-    repeated = block.get("repeat", ())
-    for each in (repeated,) if isinstance(repeated, Mapping) else repeated:
-        yield from _groups(each)
-
-
 def _with_cables(robot: Robot, name: str, case: Case) -> Path:
     cables = {cable.name: cable for cable in robot.mechanism.cables}
 
     def change(blocks: dict[str, Any]) -> None:
-        for block in _groups(blocks):
+        for block in groups(blocks):
             for each in block.get("cables", ()):
                 own = cables.get(each["name"].replace("$", "1"), None) or next(iter(cables.values()))
                 each["young"] = f"{own.young * case.young} Pa"

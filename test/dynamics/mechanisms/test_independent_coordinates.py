@@ -92,6 +92,40 @@ def test_driven_joints_that_cannot_give_an_acceleration_are_told_apart():
         multibody.inverse_dynamics(mechanism, q, np.zeros(14), expected, ["B4-pulleyJt"])
 
 
+@given(st.integers(0, 10_000), st.floats(0.05, 3.0))
+@MANY
+def test_limited_efforts_give_the_nearest_acceleration_in_the_metric_of_the_inertia(seed, share):
+    """Optimal if no effort that may still change would bring the acceleration nearer."""
+    mechanism = mixed_mechanism(seed, cables=True)
+    q, v = random_state(mechanism, seed)
+    parts = multibody.equations(mechanism, q, v)
+    assume(np.linalg.cond(parts.loop @ np.linalg.solve(parts.mass, parts.loop.T)) < 1e6)
+    effort = np.random.default_rng(seed).normal(size=v.size)
+    moved = multibody.forward_dynamics(mechanism, q, v, effort).acceleration
+    rows = {joint.name: mechanism.velocities_of(joint.name) for joint in mechanism.joints}
+    driven = [name for name, row in rows.items() if row.stop - row.start == 1]
+    assume(driven)
+    free = multibody.inverse_dynamics(mechanism, q, v, moved, driven)
+    most = share * max(float(np.max(np.abs(free.effort))), 1e-3)
+    found = multibody.inverse_dynamics(mechanism, q, v, moved, driven, limits=most)
+    assert np.max(np.abs(found.effort)) <= most
+    if share >= 1.0:
+        np.testing.assert_allclose(found.effort, free.effort, atol=1e-9)
+        return
+    reduced = multibody.reduced_equations(mechanism, q, v)
+    basis, force = reduced.coordinates.basis, parts.mass @ moved + parts.bias - parts.passive
+    slope = basis @ np.linalg.solve(reduced.mass, basis.T @ (found.effort - force))
+    scale = 1e-5 * float(np.max(np.abs(basis @ np.linalg.solve(reduced.mass, basis.T @ force))))
+    for name in driven:
+        row = rows[name].start
+        if name in found.limited:
+            assert slope[row] * np.sign(found.effort[row]) < scale
+        else:
+            assert abs(slope[row]) < scale
+    with pytest.raises(TensegrityError, match="limits must be one effort above zero"):
+        multibody.inverse_dynamics(mechanism, q, v, moved, limits=0.0)
+
+
 @given(st.integers(0, 10_000))
 @MANY
 def test_wrench_jacobian_is_the_derivative_of_the_place_of_a_point(seed):
