@@ -15,6 +15,7 @@ import viser
 from tensegrity_dynamics.robots.actuator import Actuator
 from tensegrity_dynamics.robots.robot import Robot
 
+from .callbacks import one_at_a_time
 from .display_units import LengthUnit, numbers
 from .goal_panel import LONGEST, duration_problem, paragraph
 from .state import Answer, ViewState
@@ -80,7 +81,7 @@ class ActuatorPanel:
         self._chosen = ""
         self._choice.on_update(lambda event: self._choose() if event.client is not None else None)
         self._position.on_update(lambda event: self._forget_answer() if event.client is not None else None)
-        self._move.on_click(lambda _: self.move())
+        self._move.on_click(one_at_a_time(lambda _: self.move()))
 
     def update(self, state: ViewState) -> None:
         """Show a state."""
@@ -99,9 +100,7 @@ class ActuatorPanel:
     def move(self) -> Answer:
         """Move the chosen actuator to the position of the field."""
         assert self._on_move is not None
-        actuator = self._actuators.get(self._choice.value)
-        if actuator is None:  # from a manipulated page
-            return Answer(False, f"there is no actuator {self._choice.value[:40]!r}")
+        actuator = self._actuators[self._choice.value]
         name, scale, decimals = self._scale(actuator)
         position, duration = float(self._position.value) * scale, float(self._duration.value)
         low, high = actuator.position
@@ -127,9 +126,7 @@ class ActuatorPanel:
 
     def _choose(self) -> None:
         """Write the present position of the chosen actuator into the field."""
-        actuator = self._actuators.get(self._choice.value)
-        if actuator is None:
-            return
+        actuator = self._actuators[self._choice.value]
         self._chosen = actuator.name
         name, scale, decimals = self._scale(actuator)
         row = self._rows.get(actuator.name)

@@ -17,6 +17,7 @@ from tensegrity_dynamics.visualization.picture import Picture
 from tensegrity_dynamics.visualization.style import GOAL_COLOUR, REFUSED_COLOUR
 
 from . import meshes
+from .callbacks import in_order, one_at_a_time
 from .display_units import LengthUnit, numbers, quaternion_from_roll_pitch_yaw, roll_pitch_yaw
 from .state import Answer
 
@@ -88,7 +89,7 @@ class GoalPanel:
         )
         self._end = server.scene.add_icosphere("/nearest/end", 1.5 * picture.sizes.node, REFUSED_COLOUR, visible=False)
         self._add_fields(start)
-        self._handle.on_update(lambda event: self._dragged(event.client, event.phase))
+        self._handle.on_update(in_order(lambda event: self._dragged(event.client, event.phase)))
 
     def _add_mark(self, picture: Picture) -> viser.FrameHandle:
         scene, corners, sizes = self._server.scene, picture.goal_corners, picture.sizes
@@ -140,7 +141,7 @@ class GoalPanel:
         self.answer = gui.add_html("", visible=False)  # below the buttons: a refusal may take many lines
         self._position.on_update(lambda event: self._typed(event.client))
         self._angles.on_update(lambda event: self._typed(event.client))
-        self._send.on_click(lambda event: self.send(event.client))
+        self._send.on_click(one_at_a_time(lambda event: self.send(event.client)))
         self._back.on_click(lambda _: self.reset())
         self._near.on_click(lambda _: self.move_handle(self._nearest) if self._nearest is not None else None)
 

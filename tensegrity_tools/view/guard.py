@@ -22,8 +22,9 @@ import socket
 import threading
 import time
 import urllib.parse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -78,8 +79,13 @@ EXPOSED = (
 _starting = threading.Lock()
 
 
-def problem_of(frame: Any) -> str:
-    """Problem of a frame from a browser; "" if there is none."""
+def problem_of(frame: Any, fields_of_panel: Mapping[str, Any] = MappingProxyType({})) -> str:
+    """Problem of a frame from a browser; "" if there is none.
+
+    Args:
+        fields_of_panel: by identifier, the fields with their present `value`, and their `options` if only these can be
+            chosen. Values of another kind are a problem: viser would turn texts into numbers, "nan" too.
+    """
     if not isinstance(frame, bytes):
         return "text instead of bytes"
     try:
@@ -92,7 +98,13 @@ def problem_of(frame: Any) -> str:
     fields = FIELDS[kind]
     if not fields.keys() - OPTIONAL <= message.keys() <= fields.keys():
         return f"{kind} with other fields than {', '.join(fields)}"
-    return next((f"{kind}: {name} is out of range" for name in message if not _fits(fields[name], message[name])), "")
+    for name, value in message.items():
+        if not _fits(fields[name], value):
+            return f"{kind}: {name} is out of range"
+    field = fields_of_panel.get(message.get("uuid", ""))
+    if field is not None and not _is_of(field, message["updates"]["value"]):
+        return f"{kind}: a value that its field does not take"
+    return ""
 
 
 def _fits(kind: str | int, value: Any) -> bool:
@@ -108,6 +120,15 @@ def _fits(kind: str | int, value: Any) -> bool:
 def _is_input(value: Any) -> bool:
     """Whether a value is allowed for a field: a boolean, a short text, a finite number or three finite numbers."""
     return isinstance(value, bool) or _is_number(value) or _fits(TEXT, value) or _fits(3, value)
+
+
+def _is_of(field: Any, value: Any) -> bool:
+    """Whether a value is of the kind of the present one of a field, and among its options."""
+    if isinstance(field.value, str):
+        return isinstance(value, str) and value in getattr(field, "options", (value,))
+    if isinstance(field.value, tuple):
+        return isinstance(value, list) and len(value) == len(field.value)
+    return isinstance(value, bool) if isinstance(field.value, bool) else _is_number(value)
 
 
 def _is_number(value: Any) -> bool:
@@ -126,6 +147,7 @@ class Guard:
         token: 192 random bits, new for every view.
         refused: number of refused requests: without token, from foreign pages, or above the limits.
         dropped: number of rejected frames. problem: problem of the last one. browsers: number of open websockets.
+        fields_of_panel: by identifier, the fields whose values are checked (`problem_of`).
     """
 
     def __init__(self, host: str, addition: str = "") -> None:
@@ -134,6 +156,7 @@ class Guard:
         self.token = secrets.token_urlsafe(24)
         self.refused = self.dropped = self.browsers = self.connections = 0
         self.problem = ""
+        self.fields_of_panel: Mapping[str, Any] = {}
 
     @property
     def is_local(self) -> bool:
@@ -292,7 +315,7 @@ class GuardedConnection(ServerConnection):
     async def recv(self, decode: bool | None = None) -> Data:  # type: ignore[override]
         while True:
             frame = await super().recv(decode)
-            problem = problem_of(frame)
+            problem = problem_of(frame, self.guard.fields_of_panel)
             if not problem:
                 return frame
             self.guard.dropped += 1

@@ -14,6 +14,7 @@ from tensegrity_dynamics.robots.robot import Robot
 from tensegrity_dynamics.visualization.picture import Picture, Snapshot
 from tensegrity_dynamics.visualization.style import CONTACT_COLOUR
 
+from .callbacks import in_order
 from .goal_panel import paragraph
 
 FIRM = 2.0
@@ -58,7 +59,7 @@ class PushPanel:
         self._line = server.scene.add_line_segments(
             "/push/line", np.zeros((1, 2, 3)), CONTACT_COLOUR, thickness=2.0 * picture.sizes.tendon, visible=False
         )
-        self._handle.on_update(lambda event: self._dragged(event.client, event.phase))
+        self._handle.on_update(in_order(lambda event: self._dragged(event.client, event.phase)))
         self._shown.on_update(lambda event: self._show(bool(event.target.value)))
         self._choice.on_update(lambda _: self.release())
 
@@ -93,9 +94,9 @@ class PushPanel:
     def update(self, snapshot: Snapshot) -> None:
         """Draw the handle, and compute the force, at a snapshot of the robot."""
         name = self._choice.value
-        pose = self._picture.carrier_pose(snapshot, name) if name in self._names else None
+        pose = self._picture.carrier_pose(snapshot, name)
         with self._lock:
-            if pose is None or not self.shown:  # from a manipulated page, or hidden
+            if pose is None or not self.shown:
                 self.release()
             elif not self._held:
                 self._handle.position = pose[0]

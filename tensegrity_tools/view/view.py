@@ -8,6 +8,7 @@ import io
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import viser
@@ -22,6 +23,7 @@ from tensegrity_dynamics.visualization.style import round_up
 from ..network_address import check_address
 from ..page_capture import view_addition
 from .actuator_panel import ActuatorPanel, MoveCallback
+from .callbacks import in_order, one_at_a_time
 from .camera import FollowingCamera, middle_of
 from .display_units import LengthUnit
 from .goal_panel import GoalCallback, GoalPanel, StreamCallback
@@ -107,6 +109,7 @@ class View:
         self.guard = Guard(host, view_addition(robot.name))
         with _quiet(), self.guard.installed():
             self.server = viser.ViserServer(host=host, port=port, label=f"tensegrity · {robot.name}", verbose=False)
+        self.guard.fields_of_panel = self.server.gui._gui_input_handle_from_uuid  # viser has no public list of them
         self.server.request_share_url = _no_tunnel  # type: ignore[method-assign]
         self.port = self.server.get_port()
         try:
@@ -136,7 +139,7 @@ class View:
             self._unit = LengthUnit.for_span(picture.sizes.span)
             self._add_panel(on_goal, on_stream, on_move, on_hold, on_stop, on_emergency, on_release)
         self.server.on_client_connect(lambda _: self._changed.set())
-        self.server.on_client_disconnect(lambda _: self._end_push())  # its browser holds the handle no more
+        self.server.on_client_disconnect(in_order(lambda _: self._end_push()))  # its browser holds the handle no more
         self._thread = threading.Thread(target=self._run, name="view", daemon=True)
         self._thread.start()
 
@@ -179,10 +182,11 @@ class View:
         for button, callback in (
             (self._hold, on_hold), (self._stop, on_stop), (self._emergency, on_emergency), (self._release, on_release)
         ):  # fmt: skip
-            if callback is not None:
-                button.on_click(
-                    lambda event, callback=callback: self._press(event.target.label, callback, event.client)
-                )
+            if callback is None:
+                continue
+            press = partial(self._press, callback)
+            # a press of the emergency stop may find a driver that the one before has not found
+            button.on_click(press if callback is on_emergency else one_at_a_time(press))
         self._status = gui.add_html(status_html(self._picture, None, None, 1.0, self._unit, ()))
         self._plot = TensionPlot(self._picture)
         self._legend: viser.GuiHtmlHandle | None = None
@@ -225,7 +229,8 @@ class View:
             pushes = self._push is not None and self._push.shown
             self.goal.show_handle(self._with_handle.value and not pushes)
 
-    def _press(self, label: str, callback: Callback, client: viser.ClientHandle | None) -> None:
+    def _press(self, callback: Callback, event: viser.GuiEvent[viser.GuiButtonHandle]) -> None:
+        label, client = event.target.label, event.client
         try:
             answer = callback()
         except Exception as error:  # the user must see that nothing happened

@@ -121,18 +121,6 @@ def test_no_actuator_moves_beyond_its_limits_whatever_a_page_sends(view, moves, 
         assert not moves.asked
 
 
-def test_an_actuator_that_the_robot_does_not_have_moves_nothing(view: View, moves: Moves) -> None:
-    with visit(view) as visitor:
-        view.show(state_of(view.robot, positions={"spool_0": 0.2}))
-        visitor.type("Actuator", "spool_9")
-        visitor.press("Move actuator")
-        visitor.type("Actuator", "spool_0")
-        visitor.type("To [mm]", 201.0)
-        visitor.press("Move actuator")
-        until(lambda: bool(moves.asked))
-        assert [name for name, *_ in moves.asked] == ["spool_0"]
-
-
 def test_a_view_that_moves_nothing_has_the_table_alone() -> None:
     robot = prism_robot()
     with View(robot, free_port()) as view, visit(view) as visitor:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import http.client
 import math
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
@@ -52,7 +54,10 @@ def calls() -> Calls:
 
 @pytest.fixture
 def view(calls: Calls) -> Iterator[View]:
-    with View(prism_robot(), free_port(), on_goal=calls.goal, on_hold=calls.press, on_stop=calls.press) as opened:
+    with View(
+        prism_robot(), free_port(), on_goal=calls.goal, on_hold=calls.press, on_stop=calls.press,
+        on_move=lambda *_: Answer(True),
+    ) as opened:  # fmt: skip
         yield opened
 
 
@@ -244,6 +249,29 @@ def test_a_page_changes_values_and_nothing_else(view, property_name):
         until(lambda: view.goal.duration.value == 2.5)
 
 
+OF_ANOTHER_KIND = {
+    "Duration [s]": ("nan", "1e300", "12", "", True, [1.0, 2.0, 3.0]),
+    "Position [mm]": ("123", "abc", 1.0, False),
+    "Names of nodes": (1.0, "x", [0.0, 0.0, 0.0]),
+    "Actuator": ("spool_9", "<script>", "", 1.0, True),
+    "Hold here": ("x", 1.0),
+}
+
+
+@pytest.mark.parametrize("label", OF_ANOTHER_KIND)
+def test_a_field_takes_no_value_of_another_kind_and_no_other_page_sees_it(view, calls, caplog, label):
+    with visit(view) as visitor, visit(view) as other:
+        before = other.part(label).get("value")
+        for value in OF_ANOTHER_KIND[label]:
+            visitor.send("GuiUpdateMessage", uuid=visitor.part(label)["uuid"], updates={"value": value})
+        until(lambda: view.guard.dropped == len(OF_ANOTHER_KIND[label]))
+        visitor.press("Stop")
+        until(lambda: calls.pressed == 1)
+        assert other.part(label).get("value") == before
+    gc.collect()  # an error in viser's task would be logged now
+    assert not caplog.records
+
+
 def press_send(visitor: Any) -> None:
     """As a page does it that does not look whether the button is enabled."""
     visitor.send("GuiUpdateMessage", uuid=visitor.part("Send goal")["uuid"], updates={"value": True})
@@ -333,6 +361,33 @@ def test_a_thousand_hostile_frames_leave_the_view_as_it_was(view, calls):
         visitor.press("Stop")
         until(lambda: calls.pressed == 1)
     assert not calls.goals
+
+
+def test_presses_that_wait_for_an_answer_keep_nobody_from_the_emergency_stop(view):
+    asked: list[str] = []
+    answered = threading.Event()
+
+    def wait(name: str) -> Answer:
+        asked.append(name)
+        answered.wait(PATIENCE_S)
+        return Answer(False, "no answer")
+
+    names = ("Hold here", "Stop", "Send goal", "Move actuator")
+    hold, stop, send, move = (lambda *_, name=name: wait(name) for name in names)
+    with View(
+        prism_robot(), free_port(), on_hold=hold, on_stop=stop, on_goal=send, on_move=move,
+        on_emergency=lambda: asked.append("Emergency stop") or Answer(True),
+    ) as view, visit(view) as visitor:  # fmt: skip
+        positions = {each.name: 0.2 for each in view.robot.actuators}
+        view.show(ViewState(time=1.0, configuration=np.array(view.robot.structure.nodes), positions=positions))
+        until(lambda: visitor.part("To [mm]")["value"] == 200.0)
+        for name in (*names * 20, "Emergency stop"):  # viser has 32 threads
+            visitor.send("GuiUpdateMessage", uuid=visitor.part(name)["uuid"], updates={"value": True})
+        try:
+            until(lambda: "Emergency stop" in asked or len(asked) >= 32)
+            assert sorted(asked) == sorted((*names, "Emergency stop"))
+        finally:
+            answered.set()
 
 
 # -- how much gets through ----------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,8 +23,8 @@ def view() -> Iterator[View]:
         yield opened
 
 
-def state_of(view: View, time: float = 1.0, moved: float = 0.0) -> ViewState:
-    return ViewState(time=time, configuration=np.array(view.robot.structure.nodes) + (0.0, 0.0, moved))
+def state_of(view: View, time: float = 1.0, moved: float = 0.0, **more: Any) -> ViewState:
+    return ViewState(time=time, configuration=np.array(view.robot.structure.nodes) + (0.0, 0.0, moved), **more)
 
 
 def drag(visitor: Visitor, position: np.ndarray) -> None:
@@ -79,20 +80,43 @@ def test_a_push_ends_with_its_browser_its_permission_its_box_and_its_part(view: 
     until(lambda: view.push is None)
 
 
-def test_nobody_pushes_where_that_is_not_allowed_or_with_what_a_page_invents() -> None:
-    robot = prism_robot()
-    with View(robot, free_port()) as view, visit(view) as visitor:
+def test_nobody_pushes_where_that_is_not_allowed() -> None:
+    with View(prism_robot(), free_port()) as view, visit(view) as visitor:
         assert "Push" not in visitor.labels()
-        drag(visitor, np.array([5.0, 0.0, 0.0]))
-        view.allow_pushes(True)
-        visitor.send("GuiUpdateMessage", uuid=visitor.part("Part")["uuid"], updates={"value": "nobody"})
-        visitor.type("Push handle", True)
+        visitor.send("GuiUpdateMessage", uuid=visitor.part("Push handle")["uuid"], updates={"value": True})
         for k in range(5):
             drag(visitor, np.array([0.1, 0.0, 0.0]))
             drawn = view.drawn
             view.show(state_of(view, 1.0 + k))
             until(lambda: view.drawn > drawn)  # noqa: B023
             assert view.push is None
+
+
+def test_no_drag_counts_after_its_end_however_fast_they_come() -> None:
+    """Seen by a second page, which is told of a field once all that was sent before it has been looked at."""
+    robot = prism_robot()
+    with (
+        View(robot, free_port(), on_goal=lambda *_: Answer(True), on_stream=lambda *_: None) as view,
+        visit(view) as visitor,
+        visit(view) as other,
+    ):
+        view.allow_pushes(True)
+        place = begin(view, visitor, "e", 200.0)
+        visitor.type("Robot follows the handle", True)
+        for k in range(40):
+            for step in range(8):
+                drag(visitor, place + (0.01 * step, 0.0, 0.0))
+                visitor.move_handle([0.001 * step, 0.0, 0.2], [1.0, 0.0, 0.0, 0.0])
+            visitor.send("TransformControlsDragEndMessage", name="/push/handle", owner="")
+            visitor.let_go()
+            visitor.type("Stiffness [N/m]", 201.0 + k)
+            until(lambda: other.part("Stiffness [N/m]")["value"] == 201.0 + k)  # noqa: B023
+            accepted = (np.array([0.0, 0.001 * k, 0.2]), np.array([1.0, 0.0, 0.0, 0.0]))
+            drawn = view.drawn
+            view.show(state_of(view, 1.0 + k, goal=accepted))
+            until(lambda: view.drawn > drawn)  # noqa: B023
+            assert view.push is None
+            np.testing.assert_allclose(view.goal.pose[0], accepted[0], atol=1e-9)  # no longer held by the user
 
 
 @pytest.mark.parametrize("name", shipped_robots())
