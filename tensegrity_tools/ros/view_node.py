@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,7 @@ ANSWER_TIME = 15.0  # longest answer time of a service [s]
 MARGIN, SHORTEST = 1.05, 0.5
 """Factor and shortest duration [s] of a motion of one actuator whose duration is left to the view."""
 NO_REASON = "the controller gave no reason"
+LATE = "should it begin later, it is held"
 MORE = re.compile(r" \(and \d+ more\)$")
 """Pattern at the end of a summary."""
 FORGOTTEN = 3.0
@@ -295,7 +297,7 @@ class ViewNode(PacedNode):
         request = SetGoalPose.Request(duration=float(duration), orientation=SetGoalPose.Request.SET)
         request.target.header.frame_id = WORLD
         fill_pose(request.target.pose, position, quaternion)
-        response = self._call(self._goal_service, request)
+        response = self._call(self._goal_service, request, late=self._hold_late)
         if isinstance(response, str):
             return Answer(False, response)
         if response.accepted:
@@ -339,10 +341,12 @@ class ViewNode(PacedNode):
         duration = duration or max(MARGIN * PEAK * abs(position - present) / rate, SHORTEST)
         table = ActuatorTable((name,), np.array([duration]), np.array([[position]]))
         goal = FollowActuators.Goal(trajectory=trajectory_message(table))
-        handle = self._wait(self._actuator_action.send_goal_async(goal), ANSWER_TIME)
+        begun = self._actuator_action.send_goal_async(goal)
+        handle = self._wait(begun, ANSWER_TIME)
         result = None if handle is None else self._wait(handle.get_result_async(), duration + ANSWER_TIME)
         if result is None:
-            return Answer(False, "follow_actuators did not answer in time")
+            begun.add_done_callback(lambda late: late.result().cancel_goal_async())
+            return Answer(False, f"follow_actuators did not answer in time; {LATE}")
         reason = result.result.reason or ("" if result.result.success else NO_REASON)
         return Answer(bool(result.result.success), reason)
 
@@ -367,8 +371,13 @@ class ViewNode(PacedNode):
         (result,) = response.results
         return Answer(result.successful, result.reason)
 
-    def _call(self, client: Client, request: Any) -> Any:
-        """Response of a service, or the reason why there is none."""
+    def _hold_late(self, goal: Any) -> None:
+        """Hold the robot where a goal is accepted whose sender has been told that there was no answer."""
+        if goal.result().accepted:
+            self._hold_service.call_async(Trigger.Request())
+
+    def _call(self, client: Client, request: Any, late: Callable[[Any], None] | None = None) -> Any:
+        """Response of a service, or the reason why there is none; `late` is called with a response that comes later."""
         if not client.service_is_ready():
             who = "replay" if client is self._player else "controller"
             who = "driver or simulator" if client in (self._emergency_service, *self._releases) else who
@@ -376,8 +385,12 @@ class ViewNode(PacedNode):
         future = client.call_async(request)
         response = self._wait(future, ANSWER_TIME)
         if response is None:
-            client.remove_pending_request(future)
-            return f"{client.srv_name} did not answer within {ANSWER_TIME:g} s"
+            problem = f"{client.srv_name} did not answer within {ANSWER_TIME:g} s"
+            if late is None:
+                client.remove_pending_request(future)
+                return problem
+            future.add_done_callback(late)
+            return f"{problem}; {LATE}"
         return response
 
     @staticmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,10 +16,18 @@ pytest.importorskip("tensegrity.msg")
 
 from geometry_msgs.msg import PoseStamped, WrenchStamped
 from patient_watcher import PatientWatcher
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
 from rclpy.qos import QoSProfile
+from single_node import node_of
+from std_srvs.srv import Trigger
+from tensegrity.srv import SetGoalPose
 
+from tensegrity_tools.ros import view_node
+from tensegrity_tools.ros.view_node import ViewNode
 from tensegrity_tools.runtime.node_graph import Watching, simulation_graph
 from tensegrity_tools.runtime.processes import NodeProcesses
+from tensegrity_tools.view import Answer
 
 pytestmark = pytest.mark.system
 
@@ -88,3 +97,48 @@ def test_a_page_moves_an_actuator_pushes_the_robot_and_lets_it_follow_the_handle
     finally:
         watcher.close()
         nodes.stop()
+
+
+@pytest.mark.parametrize("accepted", [True, False])
+def test_a_goal_that_begins_after_its_page_was_told_of_no_answer_is_held(monkeypatch, accepted: bool) -> None:
+    monkeypatch.setattr(view_node, "ANSWER_TIME", 0.05)
+    begun, held = threading.Event(), []
+
+    def answer_late(_: SetGoalPose.Request, response: SetGoalPose.Response) -> SetGoalPose.Response:
+        begun.wait(PATIENCE_S)
+        response.accepted = accepted
+        return response
+
+    with node_of(ViewNode, "three_prism", {"port": free_port()}) as (node, executor):
+        controller = Node("late_controller")
+        controller.create_service(SetGoalPose, "set_goal_pose", answer_late)
+        controller.create_service(Trigger, "hold", lambda _, response: held.append(1) or response)
+        spinning = SingleThreadedExecutor()
+        spinning.add_node(controller)
+        answers: list[Answer] = []
+
+        def spin() -> None:
+            executor.spin_once(timeout_sec=0.01)
+
+        threads = [
+            threading.Thread(target=spinning.spin, daemon=True),
+            threading.Thread(target=lambda: answers.append(node.view.goal.send()), daemon=True),
+        ]
+        try:
+            threads[0].start()
+            until(lambda: spin() or (node._goal_service.service_is_ready() and node._hold_service.service_is_ready()))
+            threads[1].start()
+            until(lambda: spin() or bool(answers))
+            assert not answers[0].accepted and "should it begin later, it is held" in answers[0].text
+            assert not held
+            begun.set()
+            until(lambda: spin() or not node._goal_service._pending_requests)
+            if accepted:
+                until(lambda: spin() or bool(held))
+            for _ in range(20):
+                spin()
+            assert len(held) == int(accepted)
+        finally:
+            begun.set()
+            spinning.shutdown()
+            controller.destroy_node()
