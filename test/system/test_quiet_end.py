@@ -360,11 +360,13 @@ def test_a_node_that_plans_for_a_long_time_ends_quietly(start):
 SLOW_IMPORT = "import time\nprint('importing', flush=True)\nwhile True:\n    time.sleep(0.01)\n"
 IMPORTS = [
     *(("numpy", ("-m", module), (0, 0)) for module, *_ in (*SOURCES, *LISTENERS)),
-    *((name, ("-m", "tensegrity_tools.cli", *UP), (130, 143)) for name in ("typer", "numpy")),
+    *((name, ("-m", "tensegrity_tools.cli", *UP), (0, 0)) for name in ("typer", "numpy")),
+    ("typer", ("-m", "tensegrity_tools.cli", *UP, "--tour"), (130, 143)),
+    ("numpy", ("-m", "tensegrity_tools.cli", "check", "stewart"), (130, 143)),
 ]
 
 
-@pytest.mark.parametrize(("library", "words", "statuses"), IMPORTS, ids=[f"{each[0]}-{each[1][1]}" for each in IMPORTS])
+@pytest.mark.parametrize(("library", "words", "statuses"), IMPORTS, ids=[f"{each[0]}-{each[1][1]}-{each[2][0]}" for each in IMPORTS])
 def test_a_program_ends_quietly_while_it_imports(start, tmp_path, monkeypatch, library, words, statuses):
     (tmp_path / f"{library}.py").write_text(SLOW_IMPORT, encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
@@ -373,6 +375,7 @@ def test_a_program_ends_quietly_while_it_imports(start, tmp_path, monkeypatch, l
         program.wait_until(lambda program=program: "importing" in program.said)
         program.process.send_signal(number)
         program.assert_quiet(status)
+        assert "cli" not in words[1] or program.said.splitlines()[-1] == f"ended by {number.name}"
 
 
 @pytest.mark.long
