@@ -21,7 +21,7 @@ from launch.actions import (
     RegisterEventHandler,
     Shutdown,
 )
-from launch.event_handlers import OnProcessIO
+from launch.event_handlers import OnProcessIO, OnProcessStart
 from launch.logging import get_logger
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
@@ -35,7 +35,7 @@ from ..runtime.choices import YES_NO, check_among, check_ports, choices_for, cho
 from ..runtime.compiled_kernels import CompiledKernels
 from ..runtime.emulator_process import emulator_arguments, prepare_emulator
 from ..runtime.node_graph import COMPOSED, Emulator, NodeGraph, ProcessDescription
-from ..runtime.processes import temporary_folder
+from ..runtime.processes import LastOfNodes, temporary_folder
 
 READY = "ready: "
 """Text in the line that the controller logs when it has taken over."""
@@ -80,7 +80,10 @@ def launch_description(use: str) -> LaunchDescription:
         except TensegrityError as error:
             raise RuntimeError(in_words_of_launch(str(error))) from None
         said = [LogInfo(msg=str(graph.choice))] if "controller" in graph else []
-        actions = [*said, *_actions(graph), *(_rviz(graph, use) if texts[RVIZ] == "true" else [])]
+        last = LastOfNodes()
+        atexit.register(last.close)
+        started = RegisterEventHandler(OnProcessStart(on_start=lambda event, _: last.add(event.pid)))
+        actions = [*said, started, *_actions(graph), *(_rviz(graph, use) if texts[RVIZ] == "true" else [])]
         return _after_compiling(kernels, actions) if compiles else actions
 
     return LaunchDescription([*declared, OpaqueFunction(function=start)])

@@ -32,18 +32,37 @@ PATIENCE = 8.0
 """Time that nodes have to end [s]; then they are killed."""
 
 
+class LastOfNodes:
+    """Process that ends the nodes of this process, also those that stand still, however this process ends."""
+
+    def __init__(self) -> None:
+        nodes, self._nodes = os.pipe()
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", last_of_nodes.__file__, str(nodes), str(PATIENCE)], pass_fds=(nodes,),
+            stdin=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+        os.close(nodes)
+
+    def add(self, process: int) -> None:
+        """Include a node by its process id."""
+        with contextlib.suppress(OSError):  # somebody has ended that process
+            os.write(self._nodes, f"{process}\n".encode())
+
+    def close(self) -> None:
+        """End the nodes that still live, and wait for it."""
+        if self._nodes >= 0:
+            os.close(self._nodes)
+            self._nodes = -1
+            self._process.wait()
+
+
 class NodeProcesses:
     """Set of node processes that end with this process."""
 
     def __init__(self) -> None:
         self._folder = temporary_folder("nodes")
         self.running: dict[str, subprocess.Popen[bytes]] = {}
-        nodes, self._nodes = os.pipe()
-        self._last = subprocess.Popen(
-            [sys.executable, "-I", "-S", last_of_nodes.__file__, str(nodes), str(PATIENCE)], pass_fds=(nodes,),
-            stdin=subprocess.DEVNULL, start_new_session=True,
-        )  # fmt: skip
-        os.close(nodes)
+        self._last = LastOfNodes()
 
     def start(self, name: str, parameters: Mapping[str, Any]) -> None:
         """Start the node `name` with ROS parameters in a separate process."""
@@ -66,8 +85,7 @@ class NodeProcesses:
                 [sys.executable, *words], stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
                 start_new_session=True, preexec_fn=_begin_node,
             )  # fmt: skip
-        with contextlib.suppress(OSError):  # somebody has ended that process
-            os.write(self._nodes, f"{self.running[name].pid}\n".encode())
+        self._last.add(self.running[name].pid)
 
     def log_path(self, name: str) -> Path:
         """Path of the log file with the output of a node."""
@@ -96,10 +114,7 @@ class NodeProcesses:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-        if self._nodes >= 0:
-            os.close(self._nodes)
-            self._nodes = -1
-            self._last.wait()
+        self._last.close()
         with contextlib.suppress(OSError):
             self._folder.cleanup()
 

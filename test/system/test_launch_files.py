@@ -165,3 +165,34 @@ def test_launch_that_ends_at_any_instant_leaves_nothing_behind(number: int, seed
             os.killpg(launch.pid, signal.SIGKILL)
     said = log.read_text(errors="replace")
     assert not [word for word in NOISE if word in said], said
+
+
+@pytest.mark.system
+def test_a_node_that_stands_still_ends_with_a_launch_that_is_killed(tmp_path: Path) -> None:
+    pytest.importorskip("launch_ros", reason=NEEDS_LAUNCH)
+    mark = f"TENSEGRITY_TEST_MARK={os.getpid()}_still"
+    words = [str(ROOT / "launch" / "sim.launch.py"), "robot:=three_prism", "view:=false"]
+    with (tmp_path / "launch.log").open("wb") as output:
+        launch = subprocess.Popen(
+            [sys.executable, "-c", LAUNCH, *words], stdout=output, stderr=subprocess.STDOUT,
+            env={**os.environ, **dict([mark.split("=")])}, start_new_session=True,
+        )  # fmt: skip
+    try:
+        until(lambda: "ready: " in (tmp_path / "launch.log").read_text(errors="replace"))
+        still = [int(each.parent.name) for each in Path("/proc").glob("[0-9]*/cmdline") if is_node(each, mark)]
+        assert len(still) >= 3
+        for each in still:
+            os.kill(each, signal.SIGSTOP)
+        launch.kill()
+        until(lambda: not living(mark), lambda: living(mark))
+    finally:
+        if launch.poll() is None:
+            os.killpg(launch.pid, signal.SIGKILL)
+
+
+def is_node(words: Path, mark: str) -> bool:
+    """Whether a process is a node of a launch with a mark."""
+    try:
+        return b"--ros-args" in words.read_bytes() and mark.encode() in (words.parent / "environ").read_bytes()
+    except OSError:
+        return False

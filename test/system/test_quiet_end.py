@@ -366,7 +366,9 @@ IMPORTS = [
 ]
 
 
-@pytest.mark.parametrize(("library", "words", "statuses"), IMPORTS, ids=[f"{each[0]}-{each[1][1]}-{each[2][0]}" for each in IMPORTS])
+@pytest.mark.parametrize(
+    ("library", "words", "statuses"), IMPORTS, ids=[f"{each[0]}-{each[1][1]}-{each[2][0]}" for each in IMPORTS]
+)
 def test_a_program_ends_quietly_while_it_imports(start, tmp_path, monkeypatch, library, words, statuses):
     (tmp_path / f"{library}.py").write_text(SLOW_IMPORT, encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
