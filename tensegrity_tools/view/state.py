@@ -30,6 +30,10 @@ class Answer(NamedTuple):
     binding: tuple[str, ...] = ()
 
 
+LATEST = 1e11
+"""Largest time of a state [s], some thousand years: the clock of the computer counts from 1970."""
+
+
 @dataclass(frozen=True, eq=False)
 class ViewState:
     """State of a robot at one time.
@@ -71,8 +75,8 @@ class ViewState:
         problem = picture.problem(self.configuration)
         if problem is not None:
             return problem
-        if not np.isfinite(self.time):
-            return "the time is not finite"
+        if not abs(self.time) <= LATEST:  # true for NaN, too
+            return f"its time is {self.time:g} s, which is no time of a robot or a clock"
         count = len(picture.tension_names)
         for what, values in (("tensions", self.tensions), ("strains", self.strains)):
             if values is not None and np.asarray(values).shape != (count,):

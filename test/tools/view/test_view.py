@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from headless_browser import HeadlessBrowser, find_chromium
+from hostile_messages import FLOATS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from patience import PATIENCE_S, until
@@ -131,6 +132,27 @@ def test_state_that_cannot_be_drawn_is_ignored_and_said(view, prism, bad):
         np.testing.assert_array_equal(visitor.array("/robot/nodes", "batched_positions"), before)
         view.show(state_of(prism, time=2.0))
         until(lambda: "ignored" not in visitor.text())
+
+
+def test_no_number_in_a_state_ends_the_pictures(prism):
+    random, members = np.random.default_rng(3), len(prism.structure.member_names)
+    with View(prism, free_port(), rate=1000.0, on_move=lambda *_: Answer(True)) as view, visit(view) as visitor:
+        for k in range(200):
+            state = ViewState(
+                configuration=np.array(prism.structure.nodes), time=float(random.choice(FLOATS)) if k % 2 else 1.0 + k,
+                tensions=random.choice(FLOATS, members), strains=random.choice(FLOATS, members),
+                positions={each.name: float(random.choice(FLOATS)) for each in prism.actuators},
+                real_time_factor=float(random.choice(FLOATS)),
+            )  # fmt: skip
+            drawn, shown = view.drawn, view.show(state)
+            until(lambda: not shown or view.drawn > drawn or not drawing(view))  # noqa: B023
+            assert drawing(view), state
+        view.show(state_of(prism, time=1e4, mode="moving"))
+        until(lambda: "moving" in visitor.text())
+
+
+def drawing(view: View) -> bool:
+    return view._thread.is_alive()
 
 
 def test_unknown_tension_is_drawn_as_unknown(view, prism):
