@@ -102,7 +102,7 @@ def test_no_drag_counts_after_its_end_however_fast_they_come() -> None:
     ):
         view.allow_pushes(True)
         place = begin(view, visitor, "e", 200.0)
-        visitor.type("Robot follows the handle", True)
+        visitor.type("Follow the handle", True)
         for k in range(40):
             for step in range(8):
                 drag(visitor, place + (0.01 * step, 0.0, 0.0))
