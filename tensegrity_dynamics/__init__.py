@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from .ending import end_at_once, end_with_parent, module_to_run
+from .linear_algebra_threads import one_thread_each
 
 if module_to_run().endswith(("_node", ".emulator")):  # before the following imports, which take a second
     end_at_once(0)
     end_with_parent()
+    one_thread_each()
 
 from .errors import (
     BusError,

@@ -22,6 +22,9 @@ ORDER = ("system", "control", "dynamics", "driver", "house", "tools")  # what co
 DOMAINS = range(20, 100)  # the numbers whose ports no Linux hands out to others
 
 
+for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):  # several workers on few cores, before numpy is imported
+    os.environ.setdefault(name, "1")
+
 CLAIMS: list[socket.socket] = []  # of this process, with which they end
 
 
