@@ -20,8 +20,8 @@ from pathlib import Path
 # What each package consists of, from the ground up: a part may import those named before it, and no other.
 LAYERS: dict[str, tuple[str, ...]] = {
     "tensegrity_dynamics": (
-        "beat", "ending", "linear_algebra_threads", "errors", "bounded_file", "saved_file", "impedance", "numerics", "meshes", "robots",
-        "linear_models",
+        "beat", "ending", "linear_algebra_threads", "errors", "bounded_file", "saved_file", "impedance", "numerics",
+        "meshes", "robots", "linear_models",
         "simulation_interface", "estimation_interface", "command_streams", "command_gate", "external_wrenches",
         "late_messages", "contact", "structures", "mechanisms", "visualization", "robot_types", "simulation",
         "external_payloads", "estimation", "tension_fit", "rollout", "ros",
