@@ -13,7 +13,7 @@ from tensegrity_dynamics.errors import TensegrityError, UnreachableGoalError
 from ..output import console, progress
 from .arguments import JsonOption, RobotArgument
 from .follow_actuators import follow_actuators, show_figures
-from .running_robot import NamespaceOption, watching
+from .running_robot import NamespaceOption, wait_for, watching
 
 
 def follow(
@@ -82,8 +82,7 @@ def follow(
     with watching(namespace) as watcher:
         from ..runtime.follower import ARRIVED, Follower
 
-        if not watcher.wait_for_robot(lambda: watcher.state is not None):
-            raise TensegrityError("no robot is running; start one with `tensegrity up`.")
+        wait_for(watcher, loaded.name)
         follower = Follower(watcher)
         try:
             distance, angle = follower.away(waypoints[0])

@@ -11,7 +11,7 @@ import typer
 from tensegrity_dynamics.errors import TensegrityError
 
 from ..output import console, print_json, print_table, progress, table
-from .running_robot import watching
+from .running_robot import wait_for, watching
 
 AT_START = 1e-4
 """Tolerance for an actuator at the start of the motion [m or rad]."""
@@ -48,8 +48,7 @@ def follow_actuators(
     with watching(namespace) as watcher:
         from ..runtime.actuator_follower import ActuatorFollower
 
-        if not watcher.wait_for_robot(lambda: watcher.state is not None):
-            raise TensegrityError("no robot is running; start one with `tensegrity up`.")
+        wait_for(watcher, loaded.name)
         follower = ActuatorFollower(watcher)
         try:
             here = follower.positions(sent.names)

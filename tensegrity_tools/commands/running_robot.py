@@ -52,6 +52,15 @@ def watching(namespace: str) -> Iterator[Any]:
     leave(ending, 128 + ending.asked if ending.asked else 0)
 
 
+def wait_for(watcher: Any, robot: str) -> None:
+    """Wait until a robot of this name runs. Raises TensegrityError if none or another one does."""
+    if not watcher.wait_for_robot(lambda: watcher.state is not None and watcher.layout is not None):
+        raise TensegrityError("no robot is running; start one with `tensegrity up`.")
+    runs = watcher.layout.robot
+    if runs != robot:
+        raise TensegrityError(f"{runs} is running, not {robot}; name {runs}, or choose the other one by --namespace.")
+
+
 def goal(
     x: Annotated[str, typer.Argument(help="x of the output in the world frame: m, or with a unit, such as 12mm")],
     y: Annotated[str, typer.Argument(help="y, as x")],

@@ -18,9 +18,10 @@ import pytest
 from elbow import ELBOW
 
 from tensegrity_dynamics import load_robot
+from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_tools.cli import COMMANDS, app
 from tensegrity_tools.commands import push, running_robot
-from tensegrity_tools.commands.running_robot import moment
+from tensegrity_tools.commands.running_robot import moment, wait_for
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -634,3 +635,20 @@ def test_the_status_of_hardware_gives_the_tensions_that_are_known(run, monkeypat
     monkeypatch.setattr(running_robot, "watching", lambda _: contextlib.nullcontext(watcher))
     assert "12 to 15 N" in run("status")[1]
     assert json.loads(run("status", "--json")[1])["tension_N"] == [12.0, 15.0]
+
+
+@pytest.mark.parametrize(
+    ("runs", "words"),
+    [("tensebot", "tensebot is running, not manipulator; name tensebot"), ("", "no robot is running"), (None, "")],
+)
+def test_a_file_for_another_robot_than_the_running_one_is_refused(runs: str | None, words: str) -> None:
+    name = "manipulator" if runs is None else runs
+    watcher = SimpleNamespace(
+        state=object() if name else None, layout=SimpleNamespace(robot=name),
+        wait_for_robot=lambda condition: condition(),
+    )  # fmt: skip
+    if not words:
+        wait_for(watcher, "manipulator")
+        return
+    with pytest.raises(TensegrityError, match=words):
+        wait_for(watcher, "manipulator")
