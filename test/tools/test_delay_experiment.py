@@ -50,7 +50,6 @@ NEARLY_ALWAYS = {
 }
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("robot", ["cable_robot", "manipulator"])
 @pytest.mark.parametrize("late", NEARLY_ALWAYS)
 @pytest.mark.parametrize("seed", [1, 2])

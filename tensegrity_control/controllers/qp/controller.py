@@ -689,7 +689,7 @@ class QPController(SampledController):
         turn = self._turn_error(q, here, tracker)  # before the equations, which use it to weigh rotations
         here[2] = middle[2]
         arrays = self.equations.update(q, v, half, held=self.period)
-        foreseen = self.growth.interval(timing.latest)
+        foreseen = self.growth.interval(timing.latest, timing.repeated)
         w = self._bandwidth * affordable(self.period, foreseen, self._delayed, timing.usual_latency)
         w = max(w, self.growth.least_bandwidth(self._bandwidth))
         error, rate, desired = self._task.follow(

@@ -232,9 +232,17 @@ class HeldGrowth:
         """Admissible rate [1/s] of a loop with the unreported delay that it tolerates; period in s, w in 1/s."""
         return HeldGrowth.afforded(period, UNREPORTED * period, bandwidth)
 
-    def interval(self, most: float) -> float:
-        """Time [s], up to `most`, for which tensions may take to follow a command without loss of damping."""
-        return min(most, CONTINUED / self.bare) if self.bare > 0.0 else most
+    def interval(self, most: float, repeated: float) -> float:
+        """Time [s] that tensions may take to follow a command.
+
+        Args:
+            most: s, longest recent interval between commands; it counts as far as it costs no damping.
+            repeated: s, second longest one. An interval that came twice will come again, and tensions that followed a
+                command sooner would leave their bounds before the next one; it counts up to the admissible growth.
+        """
+        if not self.bare > 0.0:
+            return most
+        return max(min(most, CONTINUED / self.bare), min(repeated, GROWN / self.bare))
 
     def least_bandwidth(self, most: float) -> float:
         """w [1/s], up to `most`, that the output's loop needs for the present rate."""

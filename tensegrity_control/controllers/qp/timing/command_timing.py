@@ -23,13 +23,14 @@ class CommandTiming:
     Attributes:
         elapsed: s since the last command.
         latest: s, longest recent interval, which decays to the period within `FORGETTING`.
+        repeated: s, second longest one, which decays alike.
         held: s, expected duration of the next command.
         late: s from the last state until its command acts.
     """
 
     def __init__(self, period: float, longest: float) -> None:
         self.period, self.longest = period, longest
-        self.elapsed = self.latest = self.held = period
+        self.elapsed = self.latest = self.repeated = self.held = period
         self.late = 0.0
         self._intervals: deque[float] = deque([period] * SPACINGS, SPACINGS)
         self._latencies: deque[float] = deque([0.0] * USUAL, USUAL)
@@ -57,11 +58,12 @@ class CommandTiming:
     def came(self, elapsed: float) -> None:
         """Note that a command is computed `elapsed` s after the last one."""
         self.elapsed = max(elapsed, self.period)
-        fading = (self.latest - self.period) * math.exp(-self.elapsed / FORGETTING)
-        self.latest = max(self.elapsed, self.period + fading)
+        fading = math.exp(-self.elapsed / FORGETTING)
+        before = [self.period + (each - self.period) * fading for each in (self.repeated, self.latest)]
+        _, self.repeated, self.latest = sorted((self.elapsed, *before))
         self.interval(self.elapsed)
 
     def begin_anew(self) -> None:
         """Reset the measured intervals."""
-        self.latest = self.period
+        self.latest = self.repeated = self.period
         self.interval(*[self.period] * SPACINGS)
