@@ -133,7 +133,7 @@ class GoalPanel:
             hint="send the goal to the controller",
         )
         self._follows = gui.add_checkbox(
-            "Follow the handle", False, visible=self._on_stream is not None,
+            "Follow handle", False, visible=self._on_stream is not None,
             hint="send every pose of the handle while it is dragged (topic goal_pose)",
         )  # fmt: skip
         self._back = gui.add_button("Move handle to robot", color="gray", disabled=self._on_goal is None)

@@ -88,7 +88,7 @@ def test_a_page_moves_an_actuator_pushes_the_robot_and_lets_it_follow_the_handle
             until(lambda: watcher.spin(0.01) is None and wrenches[-1].wrench.force.x == 0.0)
             visitor.type("Push handle", False)
 
-            visitor.type("Follow the handle", True)
+            visitor.type("Follow handle", True)
             goal = np.round(watcher.pose[0] + (0.001, 0.0, 0.0), 4)  # as the fields show it
             visitor.drag_goal(goal.tolist(), watcher.pose[1].tolist())
             visitor.let_go()

@@ -102,7 +102,7 @@ def test_no_drag_counts_after_its_end_however_fast_they_come() -> None:
     ):
         view.allow_pushes(True)
         place = begin(view, visitor, "e", 200.0)
-        visitor.type("Follow the handle", True)
+        visitor.type("Follow handle", True)
         for k in range(40):
             for step in range(8):
                 drag(visitor, place + (0.01 * step, 0.0, 0.0))
@@ -141,7 +141,7 @@ def test_a_robot_follows_the_handle_only_where_its_user_says_so() -> None:
     ):  # fmt: skip
         visitor.drag_goal([0.01, 0.0, 0.2])
         visitor.let_go()
-        visitor.type("Follow the handle", True)
+        visitor.type("Follow handle", True)
         visitor.drag_goal([0.02, 0.0, 0.2])
         until(lambda: bool(streamed))
         assert all(np.allclose(each, [0.02, 0.0, 0.2]) for each in streamed)
