@@ -1,7 +1,9 @@
 """Pictures that reach a page each second, and how far apart commands come, with a page open and without.
 
     python benchmarks/watched_control.py [--robot manipulator] [--controller NAME] [--seconds 20] [--rounds 2]
+        [--everything]
 
+With --everything a recorder and the markers node run, too.
 The nodes run by the clock, as with `tensegrity up sim`, while the robot moves to and fro; watched and unwatched take
 turns in one run. The page is a client of the view's protocol that draws nothing, so that what is measured is the work
 of the nodes. Figures by the clock depend on what else runs: the load is printed with each; `chrt -r 1 python ...` (as
@@ -19,6 +21,7 @@ import time
 import urllib.parse
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
 import numpy as np
@@ -36,6 +39,8 @@ from tensegrity_tools.runtime.robot_client import Watcher
 
 PATIENCE = 300.0
 """s for the nodes to begin."""
+TOLD = ("answered_states", "late_states", "missed_deadlines")
+"""Values of the controller's diagnostics, from its start."""
 CAMERA = {
     "type": "ViewerCameraMessage", "wxyz": [1.0, 0.0, 0.0, 0.0], "position": [1.0, 1.0, 1.0],
     "look_at": [0.0, 0.0, 0.0], "up_direction": [0.0, 0.0, 1.0], "fov": 1.0, "near": 0.1, "far": 100.0,
@@ -102,11 +107,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2, help="of unwatched and watched")
     parser.add_argument("--rise", type=float, default=0.006, help="m to and fro")
     parser.add_argument("--port", type=int, default=8391)
+    parser.add_argument("--everything", action="store_true", help="with recorder and markers")
     chosen = parser.parse_args()
-    watching = Watching(markers=False, view=True, view_port=chosen.port)
-    graph = simulation_graph(chosen.robot, controller=chosen.controller, watching=watching)
+    watching = Watching(markers=chosen.everything, view=True, view_port=chosen.port)
     nodes, stamps = NodeProcesses(), []
     with ExitStack() as stack:
+        bag = str(Path(stack.enter_context(TemporaryDirectory())) / "bag") if chosen.everything else ""
+        graph = simulation_graph(chosen.robot, controller=chosen.controller, watching=watching, bag=bag)
         stack.callback(nodes.stop)
         nodes.start_all(graph)
         watcher = Watcher("watched_control")
@@ -144,6 +151,9 @@ def main() -> None:
                     if watched:
                         said += f"; {sum(begun <= each < now for each in times) / took:.1f} pictures a second"
                     print(said, flush=True)
+        watcher.wait_for_diagnostics()
+        told = {each.key: each.value for each in watcher.diagnostics["controller"].values}
+        print(", ".join(f"{name.replace('_', ' ')} {told[name]}" for name in TOLD))
 
 
 if __name__ == "__main__":
