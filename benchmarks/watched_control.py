@@ -39,8 +39,6 @@ from tensegrity_tools.runtime.robot_client import Watcher
 
 PATIENCE = 300.0
 """s for the nodes to begin."""
-TOLD = ("answered_states", "late_states", "missed_deadlines")
-"""Values of the controller's diagnostics, from its start."""
 CAMERA = {
     "type": "ViewerCameraMessage", "wxyz": [1.0, 0.0, 0.0, 0.0], "position": [1.0, 1.0, 1.0],
     "look_at": [0.0, 0.0, 0.0], "up_direction": [0.0, 0.0, 1.0], "fov": 1.0, "near": 0.1, "far": 100.0,
@@ -151,9 +149,6 @@ def main() -> None:
                     if watched:
                         said += f"; {sum(begun <= each < now for each in times) / took:.1f} pictures a second"
                     print(said, flush=True)
-        watcher.wait_for_diagnostics()
-        told = {each.key: each.value for each in watcher.diagnostics["controller"].values}
-        print(", ".join(f"{name.replace('_', ' ')} {told[name]}" for name in TOLD))
 
 
 if __name__ == "__main__":
