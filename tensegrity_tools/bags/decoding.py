@@ -42,6 +42,11 @@ def stamp_of(message: Any) -> int | None:
         stamp = getattr(message, "clock", None) or getattr(message, "stamp", None)
     if stamp is None or not hasattr(stamp, "nanosec"):
         return None
+    return nanoseconds(stamp)
+
+
+def nanoseconds(stamp: Any) -> int:
+    """Time [ns] of a decoded builtin_interfaces/Time."""
     return int(stamp.sec) * 1_000_000_000 + int(stamp.nanosec)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from tensegrity_dynamics.errors import TensegrityError
 
 from .contents import PARAMETERS, Contents
-from .decoding import first_difference, stamp_of
+from .decoding import first_difference, nanoseconds, stamp_of
 from .reader import Bag
 
 SENSORS = ("/clock", "tendon_states", "joint_states")
@@ -205,7 +205,7 @@ def _steps(
         before = [each for each in sends if each[0] != SENSORS[-1]]
         return (*before, *((IMU, data) for _, _, data in readings), *last_of_all)
 
-    def readings(stamp: int, message: Any, newest: int) -> Iterator[tuple[str, bytes]]:
+    def newest_readings(stamp: int, message: Any, newest: int) -> Iterator[tuple[str, bytes]]:
         """joint_states of the controller: at its start that of the state, and at last the newest one that it had."""
         nonlocal read, answered
         starts, answered = answered is None or stamp < answered, stamp
@@ -247,11 +247,14 @@ def _steps(
                 felt, last[COMMAND] = stamp if before else felt, decoded
                 new = timings[sent : bisect_right(timings, message.time, key=lambda each: each[0])]
                 sent += len(new)
-                given = (*readings(stamp, message, _newest(decoded, stamp)), *((TIMING, data) for _, data in new))
+                given = (
+                    *newest_readings(stamp, message, _newest(decoded, stamp)),
+                    *((TIMING, data) for _, data in new),
+                )
                 yield Step(stamp, (*before, *given, (STATE, state)), COMMAND, message.data)
 
 
 def _newest(command: Any, stamp: int) -> int:
     """Stamp [ns] of the newest joint_states at a command; that of its state in bags that do not contain it."""
     newest = getattr(command, "newest_reading", None)
-    return (0 if newest is None else int(newest.sec) * 1_000_000_000 + int(newest.nanosec)) or stamp
+    return (0 if newest is None else nanoseconds(newest)) or stamp

@@ -27,14 +27,12 @@ LONGEST_DELAY = 1.0
 """Largest artificial delay of commands [s]."""
 
 
-def _choice(default: Any, text: str, uses: str = "sim hardware", among: tuple[str, ...] | None = None) -> Any:
-    """Dataclass field of an option: default, description, the uses that have it, and the allowed values."""
-    return field(default=default, metadata={"text": text, "uses": tuple(uses.split()), "among": among})
-
-
-def _time(default: float, text: str, uses: str = "sim") -> Any:
-    """Dataclass field of a time [s]; a text may have a unit, as in "10 ms"."""
-    return field(default=default, metadata={"text": text, "uses": tuple(uses.split()), "among": None, "kind": "time"})
+def _choice(
+    default: Any, text: str, uses: str = "sim hardware", among: tuple[str, ...] | None = None, kind: str = "number"
+) -> Any:
+    """Dataclass field of an option: default, description, the uses that have it, the allowed values, and the kind of
+    quantity of a number: texts may have a unit, as in "10 ms"."""
+    return field(default=default, metadata={"text": text, "uses": tuple(uses.split()), "among": among, "kind": kind})
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,7 @@ class Choices:
     robot: str = _choice("tensebot", "name of a shipped robot, or path of a robot file")
     controller: str = _choice("", "name of the controller (docs/control.md); empty: the default of the robot")
     state: str = _choice("", "source of the state; empty: as the controller needs", among=("", *STATES))
-    control_period: float = _time(0.0, "period of the commands [s]; 0: as the controller needs", "sim hardware")
+    control_period: float = _choice(0.0, "period of the commands [s]; 0: as the controller needs", kind="time")
     lockstep: bool = _choice(
         False, "true: simulator (or emulated servos) and controller wait for each other; every run gives the same "
         "numbers",
@@ -61,9 +59,13 @@ class Choices:
         "start-up", "sim",
     )  # fmt: skip
     real_time_factor: float = _choice(1.0, "simulated seconds per second of real time, if lockstep is false", "sim")
-    command_delay: float = _time(0.0, "artificial delay of commands [s], rounded to control periods")
-    state_delay: float = _time(0.0, "artificial delay of states [s], rounded to control periods")
-    delay_jitter: float = _time(0.0, "largest additional delay of each state and command [s], drawn at random for each")
+    command_delay: float = _choice(
+        0.0, "artificial delay of commands [s], rounded to control periods", "sim", kind="time"
+    )
+    state_delay: float = _choice(0.0, "artificial delay of states [s], rounded to control periods", "sim", kind="time")
+    delay_jitter: float = _choice(
+        0.0, "largest additional delay of each state and command [s], drawn at random for each", "sim", kind="time"
+    )
     paused: bool = _choice(
         False, "start paused; the service simulator/set_paused, for a replay `ros2 param set /player paused false`, "
         "continues", "sim replay",
@@ -81,7 +83,7 @@ class Choices:
     rate: float = _choice(
         1.0, "robot seconds per second of real time; 0: run estimator and controller again and compare", "replay"
     )
-    start: float = _time(0.0, "start time in the bag [s]", "replay")
+    start: float = _choice(0.0, "start time in the bag [s]", "replay", kind="time")
     loop: bool = _choice(False, "start again at the end of the bag", "replay")
     namespace: str = _choice("", "namespace of all nodes and of the clock, if several robots share a ROS domain")
     frame_prefix: str = _choice("", "prefix of the robot's frame names; empty: the namespace with a slash")
@@ -140,7 +142,7 @@ def _value(choice: dataclasses.Field[Any], text: str) -> Any:
     if isinstance(choice.default, bool):
         return text == "true"
     if isinstance(choice.default, float):
-        return read_quantity(text, choice.metadata.get("kind", "number"), choice.name)
+        return read_quantity(text, choice.metadata["kind"], choice.name)
     if not isinstance(choice.default, int):
         return text
     try:

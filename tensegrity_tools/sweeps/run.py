@@ -12,12 +12,13 @@ from typing import Any
 
 from tensegrity_dynamics.ending import follow_parent
 from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.linear_algebra_threads import VARIABLES
 
 from .samples import SweepPlan, sample_chunk
 
 AHEAD = 4
 """Number of chunks assigned to each process in advance, so that none waits."""
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+THREAD_VARIABLES = (*VARIABLES, "NUMBA_NUM_THREADS")
 
 
 def run_here(plan: SweepPlan, numbers: Sequence[int], workers: int | None = None) -> Iterator[tuple[int, Any]]:
