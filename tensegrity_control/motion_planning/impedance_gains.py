@@ -250,8 +250,7 @@ def _softest(rates: Array) -> float:
 
 def driven_rows(model: ReducedModel, q: Array) -> tuple[Array, Array]:
     """P (a, n), velocities of the actuators per w', and the inertia (a,) at each actuator with all others free."""
-    count = model.index.size
-    rows = np.array([model.velocity(q, unit) for unit in np.eye(count)]).T[model.drives]
+    rows = model.basis(q)[model.drives]
     mobility = np.einsum("an,na->a", rows, np.linalg.solve(model.mass(q), rows.T))
     return rows, 1.0 / mobility
 

@@ -137,9 +137,11 @@ class NearRigidTracker(LinearFeedbackTracker):
         """Equilibria along the path (k, n), and the inputs (k, u) that hold them."""
         knots = np.unique(np.append(np.arange(0, len(self.strains.times), self._every), len(self.strains.times) - 1))
         coordinates, inputs = [], []
+        is_free = model.held_stiffness is None  # the search for a stiffness may fail from the tensions of a motion
         for k in knots:
             checkpoint()
-            rest, effort = rest_at(model, self.strains.positions[k], self.floor)
+            near = self.strains.tensions[k] if is_free else None
+            rest, effort = rest_at(model, self.strains.positions[k], self.floor, near)
             coordinates.append(rest)
             inputs.append(effort)
         return _between(knots, np.array(coordinates), self._grid), _between(knots, np.array(inputs), self._grid)

@@ -102,14 +102,12 @@ class OutputModel(ReducedModel):
     def errors_along(self, moved: MovingStates, values: Array) -> Array:
         """`output_error` (k, p) of states relative to outputs with coordinates (k, p)."""
         if not self.turning.size:
-            return np.asarray(moved.outputs - values)
-        poses = [self._poses.update(q).output(self.output)[0] for q in moved.positions]
-        positions = np.array([position for position, _ in poses])
-        desired = np.hstack((positions, np.zeros_like(positions)))
+            return np.asarray(moved.points[:, self.rows] - values)
+        desired = np.hstack((moved.points, np.zeros_like(moved.points)))
         desired[:, self.rows] = values
-        turned = Rotation.from_quat(np.roll([turn for _, turn in poses], -1, axis=1))
+        turned = Rotation.from_matrix(moved.turns @ self.output.frame.axes)
         aim = Rotation.from_rotvec(desired[:, 3:]) * Rotation.from_matrix(self._origin)
-        off = np.hstack((positions - desired[:, :3], -(aim * turned.inv()).as_rotvec()))
+        off = np.hstack((moved.points - desired[:, :3], -(aim * turned.inv()).as_rotvec()))
         return np.asarray(off[:, self.rows])
 
     def output_position(self, q: Array) -> Array:

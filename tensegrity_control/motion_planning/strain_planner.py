@@ -125,17 +125,19 @@ def plan_strains(
     return replace(plan, residual=_residual(model, plan, accelerations, nodes.at))
 
 
-def rest_at(model: NearRigidModel, q: Array, floor: Array) -> tuple[Array, Array]:
+def rest_at(model: NearRigidModel, q: Array, floor: Array, near: Array | None = None) -> tuple[Array, Array]:
     """w (n,) at rest with the tracked coordinates of q (nq,) and tensions at their floor, and the inputs (u,) for it.
+
+    Args:
+        near: (c,) N, tensions near those at rest, from which their search starts; None if there are none.
 
     Raises:
         InfeasibleControlError: as `plan_strains`.
     """
     still = np.zeros(model.index.size)
-    tensions = np.zeros(model.radii.size)
     for _ in range(2):  # strains displace the bodies, which hardly changes the forces
         reduced = model.reduced(q, still)
-        tensions = lowest_tensions(model, q, reduced, reduced.bias, floor, 0.0, tensions if tensions.any() else None)
+        near = tensions = lowest_tensions(model, q, reduced, reduced.bias, floor, 0.0, near)
         q = model.closed_configuration(q, np.concatenate((model.tracked_at(q), tensions / model.stiffness)))
     reduced = model.reduced(q, still)
     effort = np.linalg.lstsq(reduced.inputs, reduced.bias - reduced.cables @ tensions, rcond=None)[0]

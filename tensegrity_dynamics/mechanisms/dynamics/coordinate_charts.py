@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import TensegrityError
-from ...numerics.rotations import matrix_from_quaternion, matrix_from_vector, quaternion_from_matrix, rotation_vector
+from ...numerics.compilation import QuickCall, allocation_free
+from ...numerics.rotations import matrix_from_quaternion, quaternion_from_matrix, rotation_vector
 from ...numerics.types import Array
 from ..joint_coordinates import QUATERNION_KINDS
 from ..mechanism import Mechanism
@@ -28,6 +29,90 @@ SMALL = 1e-2
 """Rotation [rad] below which coefficients are computed by their series."""
 STEP = 1e-5
 """Step of the central differences, in rad, m and per s."""
+
+
+@allocation_free
+def fill_chart_matrices(w, numbers, turns, centres, moves, moved_turns, out):
+    """Fill out (k, n, n) with C at w (k, n).
+
+    Args:
+        numbers: columns of w with v = w'. turns: (t, 3) columns of rotation vectors from the centres (t, 3, 3).
+        moves: (m, 3) columns of the positions of floating joints. moved_turns: (m,) their rows in `turns`.
+    """
+    for k in range(w.shape[0]):
+        values, c = w[k], out[k]
+        for i in range(c.shape[0]):
+            for j in range(c.shape[1]):
+                c[i, j] = 0.0
+        for n in range(numbers.shape[0]):
+            c[numbers[n], numbers[n]] = 1.0
+        for n in range(turns.shape[0]):  # J(r) = 1 - a [r] + b (r r' - r.r 1)
+            at = turns[n]
+            x, y, z = values[at[0]], values[at[1]], values[at[2]]
+            square = x * x + y * y + z * z
+            if square < SMALL**2:
+                a = 0.5 - square / 24.0 + square**2 / 720.0
+                b = 1.0 / 6.0 - square / 120.0 + square**2 / 5040.0
+            else:
+                t = np.sqrt(square)
+                a, b = (1.0 - np.cos(t)) / square, (t - np.sin(t)) / (t * square)
+            c[at[0], at[0]], c[at[0], at[1]], c[at[0], at[2]] = (
+                1.0 - b * (y * y + z * z),
+                a * z + b * x * y,
+                b * x * z - a * y,
+            )
+            c[at[1], at[0]], c[at[1], at[1]], c[at[1], at[2]] = (
+                b * x * y - a * z,
+                1.0 - b * (x * x + z * z),
+                a * x + b * y * z,
+            )
+            c[at[2], at[0]], c[at[2], at[1]], c[at[2], at[2]] = (
+                a * y + b * x * z,
+                b * y * z - a * x,
+                1.0 - b * (x * x + y * y),
+            )
+        for n in range(moves.shape[0]):  # R' = (R_0 exp(r))' with exp(r) = 1 + s [r] + a (r r' - r.r 1)
+            at, turn, centre = moves[n], turns[moved_turns[n]], centres[moved_turns[n]]
+            x, y, z = values[turn[0]], values[turn[1]], values[turn[2]]
+            square = x * x + y * y + z * z
+            if square < SMALL**2:
+                s = 1.0 - square / 6.0 + square**2 / 120.0
+                a = 0.5 - square / 24.0 + square**2 / 720.0
+            else:
+                t = np.sqrt(square)
+                s, a = np.sin(t) / t, (1.0 - np.cos(t)) / square
+            for j in range(3):
+                first, second, third = centre[j, 0], centre[j, 1], centre[j, 2]
+                c[at[0], at[j]] = (
+                    first * (1.0 - a * (y * y + z * z)) + second * (s * z + a * x * y) + third * (a * x * z - s * y)
+                )
+                c[at[1], at[j]] = (
+                    first * (a * x * y - s * z) + second * (1.0 - a * (x * x + z * z)) + third * (a * y * z + s * x)
+                )
+                c[at[2], at[j]] = (
+                    first * (a * x * z + s * y) + second * (a * y * z - s * x) + third * (1.0 - a * (x * x + y * y))
+                )
+
+
+@allocation_free
+def fill_turned(centre, vectors, out):
+    """Fill out (k, 4) with quaternions, w >= 0: those of the rows r of vectors (k, 3), then the centre (4,)."""
+    w, x, y, z = centre[0], centre[1], centre[2], centre[3]
+    for k in range(vectors.shape[0]):
+        r = vectors[k]
+        half = 0.5 * np.sqrt(r[0] * r[0] + r[1] * r[1] + r[2] * r[2])
+        scale = 0.5 * (1.0 - half * half / 6.0) if half < 1e-4 else 0.5 * np.sin(half) / half
+        c, i, j, m = np.cos(half), scale * r[0], scale * r[1], scale * r[2]
+        out[k, 0] = w * c - x * i - y * j - z * m
+        out[k, 1] = w * i + x * c + y * m - z * j
+        out[k, 2] = w * j - x * m + y * c + z * i
+        out[k, 3] = w * m + x * j - y * i + z * c
+        if out[k, 0] < 0.0:
+            for each in range(4):
+                out[k, each] = -out[k, each]
+
+
+_fill_chart_matrices, _fill_turned = QuickCall(fill_chart_matrices), QuickCall(fill_turned)
 
 
 class CoordinateCharts:
@@ -77,6 +162,13 @@ class CoordinateCharts:
         if not self.turning:  # in the order of w
             order = np.argsort(self._columns)
             self._columns, self._numbers = self._columns[order], self._numbers[order]
+        self._parts = (
+            self._columns,
+            np.array([columns for columns, _, _ in self._turns], dtype=np.int64).reshape(-1, 3),
+            np.array([centre for _, _, centre in self._turns], dtype=np.float64).reshape(-1, 3, 3),
+            np.array([columns for _, columns, _ in self._moves], dtype=np.int64).reshape(-1, 3),
+            np.array([turn for turn, _, _ in self._moves], dtype=np.int64),
+        )
         self.q_index = np.concatenate(
             (
                 self._numbers,
@@ -102,10 +194,9 @@ class CoordinateCharts:
         if not self.turning:
             return w
         rows = np.atleast_2d(w)
-        turned = [
-            np.array([quaternion_from_matrix(centre @ matrix_from_vector(each)) for each in rows[:, columns]])
-            for columns, _, centre in self._turns
-        ]
+        turned = [np.empty((len(rows), 4)) for _ in self._turns]
+        for (columns, _, centre), out in zip(self._turns, turned, strict=True):
+            _fill_turned(quaternion_from_matrix(centre), np.ascontiguousarray(rows[:, columns], dtype=np.float64), out)
         moved = [rows[:, columns] for _, columns, _ in self._moves]
         found = np.concatenate((rows[:, self._columns], *turned, *moved), axis=1)
         return found if w.ndim > 1 else found[0]
@@ -129,18 +220,9 @@ class CoordinateCharts:
 
     def matrix(self, w: Array) -> Array:
         """C (..., n, n) at w (..., n)."""
-        rows = np.atleast_2d(w)
-        result = np.zeros((*rows.shape, self._count))
-        result[:, self._columns, self._columns] = 1.0
-        turns = []
-        for columns, _, centre in self._turns:
-            result[:, columns[:, None], columns] = _right_jacobian(rows[:, columns])
-            turns.append(centre)
-        for turn, columns, _ in self._moves:
-            along = rows[:, self._turns[turn][0]]
-            result[:, columns[:, None], columns] = np.array(
-                [(turns[turn] @ matrix_from_vector(each)).T for each in along]
-            )
+        rows = np.ascontiguousarray(np.atleast_2d(w), dtype=np.float64)
+        result = np.empty((*rows.shape, self._count))
+        _fill_chart_matrices(rows, *self._parts, result)
         return result if w.ndim > 1 else result[0]
 
     def velocities(self, w: Array, rate: Array) -> Array:
@@ -197,17 +279,3 @@ class CoordinateCharts:
 
     def _moving(self) -> set[int]:
         return {int(each) for _, columns, _ in self._moves for each in columns}
-
-
-def _right_jacobian(vectors: Array) -> Array:
-    """(k, 3, 3), J with omega = J r' in body axes, for rotation vectors (k, 3)."""
-    square = np.sum(vectors**2, axis=1)
-    small = square < SMALL**2
-    t = np.sqrt(np.where(small, 1.0, square))
-    a = np.where(small, 0.5 - square / 24.0 + square**2 / 720.0, (1.0 - np.cos(t)) / t**2)
-    b = np.where(small, 1.0 / 6.0 - square / 120.0 + square**2 / 5040.0, (t - np.sin(t)) / t**3)
-    cross = np.zeros((len(vectors), 3, 3))
-    x, y, z = vectors.T
-    cross[:, 0, 1], cross[:, 0, 2], cross[:, 1, 2] = -z, y, -x
-    cross -= np.swapaxes(cross, 1, 2).copy()
-    return np.eye(3) - a[:, None, None] * cross + b[:, None, None] * (cross @ cross)

@@ -114,14 +114,15 @@ def moving_state(flat, q, v, index, held, rate, work, reduction, stages):
 @allocation_free
 def moving_states(
     flat, start, coordinates, rates, efforts, index, q_index, held, body, origin, axes, positions, accelerations,
-    outputs, jacobians, v, work, reduction, stages,
+    points, turns, jacobians, v, work, reduction, stages,
 ):  # fmt: skip
     """Compute states in sequence; the search for each state starts from the previous one.
 
     The states are given by the values (k, m) of q at `q_index`, the rates (k, n) of v at `index` and the efforts
-    (k, nv). The function fills positions (k, nq) and accelerations (k, n) of v. For a point of a body, `origin` (3,) m,
-    it fills along the `axes` (p,) the outputs (k, p) [m] and their Jacobians (k, p, n). Axes 3 to 5 are rotations about
-    x, y and z, with outputs of zero. Returns the number of completed states, and the loop error at the next one.
+    (k, nv). The function fills positions (k, nq) and accelerations (k, n) of v, and for a point of a body, `origin`
+    (3,) m, the points (k, 3) [m], the rotations (k, 3, 3) of the body and the Jacobians (k, p, n) along the `axes`
+    (p,). Axes 3 to 5 are rotations about x, y and z. Returns the number of completed states, and the loop error at the
+    next one.
     """
     for k in range(coordinates.shape[0]):
         q = positions[k]
@@ -137,9 +138,12 @@ def moving_states(
             accelerations[k, i] = reduction.acceleration[index[i]]
         world_point(work.rotation, work.position, body, origin, work.point)
         x, y, z = work.point[0], work.point[1], work.point[2]
+        for a in range(3):
+            points[k, a] = work.point[a]
+            for b in range(3):
+                turns[k, a, b] = work.rotation[body, a, b] if body >= 0 else (1.0 if a == b else 0.0)
         for r in range(axes.shape[0]):
             axis = axes[r]
-            outputs[k, r] = work.point[axis] if axis < 3 else 0.0
             for i in range(index.shape[0]):
                 jacobians[k, r, i] = 0.0
             d = last_dof(flat, body)
@@ -165,13 +169,14 @@ class MovingStates:
 
     Attributes:
         positions: (k, nq). accelerations: w'' (k, n).
-        outputs: (k, p) coordinates of a point along the chosen axes [m], zero for rotations.
-        jacobians: (k, p, n) derivatives of the linear and angular velocities along these axes with respect to w'.
+        points: (k, 3) m, a point of a body. turns: (k, 3, 3) rotations of this body.
+        jacobians: (k, p, n) derivatives of the linear and angular velocities along chosen axes with respect to w'.
     """
 
     positions: Array
     accelerations: Array
-    outputs: Array
+    points: Array
+    turns: Array
     jacobians: Array
 
 
@@ -363,7 +368,7 @@ class ReducedModel:
 
         Args:
             start: (nq,) configuration near the first state.
-            body, origin, axes: body, point (3,) [m] in this body, and axes of `MovingStates.outputs`.
+            body, origin, axes: body, point (3,) [m] in this body, and axes of `MovingStates.jacobians`.
 
         Raises:
             TensegrityError: as `state_at`.
@@ -373,16 +378,16 @@ class ReducedModel:
         on_all[:, self.drives] = efforts
         rows = np.asarray(axes, dtype=np.int64)
         states = MovingStates(
-            np.empty((count, start.size)), np.empty((count, size)), np.empty((count, rows.size)),
-            np.empty((count, rows.size, size)),
+            np.empty((count, start.size)), np.empty((count, size)), np.empty((count, 3)),
+            np.empty((count, 3, 3)), np.empty((count, rows.size, size)),
         )  # fmt: skip
         charts = self.charts
         made, error = moving_states(
             self._flat, np.ascontiguousarray(start), np.ascontiguousarray(charts.positions(coordinates)),
             np.ascontiguousarray(charts.velocities(coordinates, rates)), on_all,
             self.index, self.q_index, self._held, body, np.zeros(3) if origin is None else origin, rows,
-            states.positions, states.accelerations, states.outputs, states.jacobians, np.empty(self._held.size),
-            self._work, self._reduction, self._stages,
+            states.positions, states.accelerations, states.points, states.turns, states.jacobians,
+            np.empty(self._held.size), self._work, self._reduction, self._stages,
         )  # fmt: skip
         if made < count:
             self._refuse_open(error, states.positions[made - 1] if made else start, coordinates[made])

@@ -68,7 +68,7 @@ def test_states_along_a_motion_are_those_one_by_one(mast):
     body = int(mast.mechanism.body_index["mast"])
     states = model.states_along(q, rows, np.tile(rate, (3, 1)), effort, body, np.array([0.0, 0.0, 0.8]), (0, 1))
     np.testing.assert_allclose(states.accelerations[1], model.accelerations(q, rate, effort[0]), atol=1e-8)
-    moved = (states.outputs[2] - states.outputs[0]) / (2 * h)
+    moved = (states.points[2] - states.points[0])[:2] / (2 * h)
     np.testing.assert_allclose(states.jacobians[1] @ rate, moved, atol=1e-7)
 
 
