@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from tensegrity_dynamics.robots.output_frame import Pose, pose_error
+from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
 
 from .controller import Status
@@ -25,7 +23,7 @@ class RestingError:
     """
 
     def __init__(self, robot: Robot) -> None:
-        self._rows = np.zeros(0, dtype=np.intp) if robot.output is None else robot.output.rows
+        self._output = robot.output
 
     def look(self, time: float, status: Status, held: Pose, seen: Pose | None) -> str:
         """Message about the error at a time [s] of the robot; empty while it moves or settles, and if it is within
@@ -37,11 +35,9 @@ class RestingError:
             seen: estimated pose; None if unknown.
         """
         rests = status.phase in ("holding", "stopped") and time >= status.arrival + SETTLING
-        if not rests or seen is None or not self._rows.size:
+        if not rests or seen is None or self._output is None:
             return ""
-        error = np.zeros(6)
-        error[self._rows] = pose_error(held, seen)[self._rows]
-        distance, angle = float(np.linalg.norm(error[:3])), float(np.linalg.norm(error[3:]))
+        distance, angle = self._output.distance(held, seen)
         if not (distance > POSITION_TOLERANCE or angle > ORIENTATION_TOLERANCE):  # nan: unknown
             return ""
         return f"the output is {1e3 * distance:.2f} mm and {math.degrees(angle):.2f} deg off where it is held"

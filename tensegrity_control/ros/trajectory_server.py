@@ -15,7 +15,7 @@ from tensegrity.msg import Goal
 
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.output_frame import Pose, pose_error
-from tensegrity_dynamics.ros.geometry_messages import pose_from_message
+from tensegrity_dynamics.ros.geometry_messages import stated_pose
 
 from ..controllers.goal_controller import MAX_WAYPOINTS
 from ..resting_error import ORIENTATION_TOLERANCE, POSITION_TOLERANCE
@@ -180,12 +180,9 @@ class TrajectoryServer:
 
     def errors(self, goal: Any) -> tuple[float, float]:
         """Distance [m] and angle [rad] from the last state to a goal; a goal without orientation counts no angle."""
-        actual = self._node.output_pose
-        target: Pose | None = pose_from_message(goal)
+        actual: Pose | None = self._node.output_pose
         if actual is None:
             return float("nan"), float("nan")
-        if target is None:
-            offset = np.array([goal.position.x, goal.position.y, goal.position.z]) - actual[0]
-            return float(np.linalg.norm(offset)), 0.0
-        error = pose_error(target, actual)
-        return float(np.linalg.norm(error[:3])), float(np.linalg.norm(error[3:]))
+        position, target = [goal.position.x, goal.position.y, goal.position.z], stated_pose(goal)
+        output = self._node.controller.robot.output
+        return output.distance_to_request(position, None if target is None else target[1], actual)

@@ -16,6 +16,7 @@ from .orientation import OrientationSpline
 from .splines import Trajectory
 
 POSITION = ("x", "y", "z")
+QUATERNION = ("w", "x", "y", "z")
 POSE = (*POSITION, "qw", "qx", "qy", "qz")
 MAX_WAYPOINTS = 400
 """Largest number of waypoints of a converted motion; controllers accept at most 500 at once."""
@@ -74,17 +75,19 @@ def pose_waypoints(names: Sequence[str], motion: Trajectory, knots: Sequence[flo
     """Waypoints of a motion from its start on, so close that a smooth curve through them reproduces the motion.
 
     Args:
-        names: of the values: x, y, z, or x, y, z, qw, qx, qy, qz.
+        names: of the values: x, y, z, or x, y, z, qw, qx, qy, qz, or w, x, y, z of an orientation, whose positions are
+            zero.
         knots: times [s] of the motion between which it is smooth, in order.
 
     Raises:
         TensegrityError: other names, or a motion that needs more than `MAX_WAYPOINTS`.
     """
-    if tuple(names) not in (POSITION, POSE):
+    if tuple(names) not in (POSITION, POSE, QUATERNION):
         raise TensegrityError(
-            f"a motion of the output has the columns {', '.join(POSITION)}, or {', '.join(POSE)}; found "
-            f"{', '.join(names)}."
+            f"a motion of the output has the columns {', '.join(POSITION)}, or {', '.join(POSE)}, or with kind: "
+            f"orientation {', '.join(QUATERNION)}; found {', '.join(names)}."
         )
+    moved = 0 if tuple(names) == QUATERNION else 3
     parts = 1
     while True:
         times = np.unique(np.concatenate([np.linspace(a, b, parts + 1) for a, b in pairwise(knots)]))
@@ -94,20 +97,22 @@ def pose_waypoints(names: Sequence[str], motion: Trajectory, knots: Sequence[flo
                 f"{1e3 * POSITION_TOLERANCE:g} mm; cut the file into shorter ones."
             )
         values = motion.value(times)
-        if times.size > 2 and _deviation(motion, times, values):
+        if times.size > 2 and _deviation(motion, times, values, moved):
             break
         parts *= 2
-    turned = values.shape[1] > 3
-    return [(float(t - times[0]), row[:3], row[3:] if turned else None) for t, row in zip(times, values, strict=True)]
+    positions = values[:, :3] if moved else np.zeros((times.size, 3))
+    turns = values[:, moved:] if values.shape[1] > moved else [None] * times.size
+    return [(float(t - times[0]), *pose) for t, *pose in zip(times, positions, turns, strict=True)]
 
 
-def _deviation(motion: Trajectory, times: Array, values: Array) -> bool:
-    """Whether the curve with continuous acceleration through the waypoints stays within the tolerances."""
+def _deviation(motion: Trajectory, times: Array, values: Array, moved: int) -> bool:
+    """Whether the curve with continuous acceleration through the waypoints stays within the tolerances; the first
+    `moved` columns are positions."""
     # three points per piece: a cubic may coincide with the motion in the middle, but not at all three
     between = (times[:-1, None] + np.diff(times)[:, None] * [0.25, 0.5, 0.75]).ravel()
     ends = ((1, np.zeros(values.shape[1])),) * 2  # the robot starts and ends at rest
     off = np.abs(CubicSpline(times, values, bc_type=ends)(between) - motion.value(between))
     inner = slice(3, -3) if between.size > 6 else slice(None)  # first and last piece: start from and stop at rest
-    if np.any(off[inner, :3] > POSITION_TOLERANCE):
+    if np.any(off[inner, :moved] > POSITION_TOLERANCE):
         return False
-    return not np.any(off[inner, 3:] > ORIENTATION_TOLERANCE)
+    return not np.any(off[inner, moved:] > ORIENTATION_TOLERANCE)

@@ -12,14 +12,16 @@
 The first column is the time t. A coordinate may have a column of rates (its name with _rate) and of accelerations
 (_acceleration); without them they are zero (cubic Hermite) or open (quintic). An orientation has the columns t, w,
 x, y, z; its limits are those of the norms of angular velocity and acceleration. A pose has the columns t, x, y, z, qw,
-qx, qy, qz and moves with least jerk, its limits are those of x, y, z and of that norm. Errors name file, line and
-field, what was found and what is allowed.
+qx, qy, qz and moves with least jerk, its limits are those of x, y, z and of that norm. Both may have columns of the
+angular velocity (rx_rate, ry_rate, rz_rate) and acceleration (rx_acceleration, ...) about world axes, a pose also those
+of x, y, z. Errors name file, line and field, what was found and what is allowed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +33,7 @@ from tensegrity_dynamics.robots.units import BaseUnits
 from tensegrity_dynamics.robots.yaml_source import YamlSource, read_text
 
 from .orientation import OrientationSpline
-from .pose_trajectory import POSE, POSITION, PoseTrajectory
+from .pose_trajectory import POSE, POSITION, QUATERNION, PoseTrajectory
 from .quintic import QuinticSpline
 from .splines import Array, HermiteSpline, Trajectory, within_limits
 
@@ -44,7 +46,9 @@ MAXIMUM_CHARACTERS = 500_000
 need less; the lines of longer texts take minutes to find."""
 OF_COORDINATES = ("length", "angle", "number")
 DERIVED = {("length", 1): "speed", ("length", 2): "acceleration", ("angle", 1): "angular speed"}
-QUATERNION = ("w", "x", "y", "z")
+TURN = ("rx", "ry", "rz")
+"""Names of the angular velocities and accelerations about world axes, without their endings."""
+ENDINGS = ("_rate", "_acceleration")
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,21 +111,23 @@ class _Reader:
                 raise self.refuse(unknown_name("field", field, FIELDS), field)
         kind = self._kind()
         columns = self._columns(kind)
-        names = [name for name in columns[1:] if not name.endswith(("_rate", "_acceleration"))]
+        names = _plain(columns)
         units, kinds = self._units(), self._quantities(names)
-        table = self._table(columns, [_quantity_of(name, kinds) for name in columns], units)
+        of_columns = kinds | dict.fromkeys(TURN, "angle") if kind in ("orientation", "pose") else kinds
+        table = self._table(columns, [_quantity_of(name, of_columns) for name in columns], units)
         times, values = table[:, 0], table[:, [columns.index(name) for name in names]]
-        rates, accelerations = (self._derivatives(table, columns, names, end) for end in ("_rate", "_acceleration"))
+        given = [[self._derivatives(table, columns, each, end) for end in ENDINGS] for each in _groups(kind, columns)]
         try:
             made: Trajectory
             if kind == "orientation":
-                made = OrientationSpline(times, values)
+                made = OrientationSpline(times, values, *given[0])
             elif kind == "pose":
-                made = PoseTrajectory(QuinticSpline(times, values[:, :3]), OrientationSpline(times, values[:, 3:]))
+                along = QuinticSpline(times, values[:, :3], *given[0])
+                made = PoseTrajectory(along, OrientationSpline(times, values[:, 3:], *given[1]))
             elif kind == "cubic Hermite":
-                made = HermiteSpline(times, values, rates)
+                made = HermiteSpline(times, values, given[0][0])
             else:
-                made = QuinticSpline(times, values, rates, accelerations)
+                made = QuinticSpline(times, values, *given[0])
         except RobotFileError:
             raise
         except TensegrityError as error:
@@ -143,24 +149,24 @@ class _Reader:
             raise self.refuse("a list of names is needed, such as [t, x, y, x_rate, y_rate].", "columns")
         if columns[0] != "t":
             raise self.refuse(f"the first column is {columns[0]!r}; it must be the time t.", "columns", 0)
-        allowed = _allowed(kind)
+        allowed, groups = _allowed(kind), _groups(kind, columns)
+        rated = [name for group in groups for name in group]
         for i, name in enumerate(columns):
             if name in columns[:i]:
                 raise self.refuse(f"the column {name!r} appears twice; keep one.", "columns", i)
-            for end in ("_rate", "_acceleration"):
+            for end in ENDINGS:
                 if name.endswith(end) and end not in allowed:
                     raise self.refuse(f"{kind} has no column {name!r}; leave it out.", "columns", i)
-                if name.endswith(end) and name[: -len(end)] not in columns:
+                if name.endswith(end) and name[: -len(end)] not in rated:
                     raise self.refuse(f"{name!r} has no coordinate {name[: -len(end)]!r} to belong to.", "columns", i)
-        for end in allowed:
-            there = {name[: -len(end)] for name in columns if name.endswith(end)}
-            for name in columns[1:]:
-                if there and name not in there and not name.endswith(("_rate", "_acceleration")):
-                    text = f"the column {name + end!r} is missing; give all columns of one kind or none."
-                    raise self.refuse(text, "columns")
+        for end, group in product(allowed, groups):
+            missing = [name + end for name in group if name + end not in columns]
+            if missing and len(missing) < len(group):
+                text = f"the column {missing[0]!r} is missing; give all columns of one kind or none."
+                raise self.refuse(text, "columns")
         for word, needed in (("orientation", QUATERNION), ("pose", POSE)):
-            if kind == word and tuple(columns[1:]) != needed:
-                text = f"{word} has the columns t, {', '.join(needed)}; found {', '.join(columns)}."
+            if kind == word and tuple(_plain(columns)) != needed:
+                text = f"{word} has the columns t, {', '.join(needed)}; found {', '.join(['t', *_plain(columns)])}."
                 raise self.refuse(text, "columns")
         return columns
 
@@ -209,7 +215,7 @@ class _Reader:
         return table
 
     @staticmethod
-    def _derivatives(table: Array, columns: list[str], names: list[str], end: str) -> Array | None:
+    def _derivatives(table: Array, columns: list[str], names: Sequence[str], end: str) -> Array | None:
         if names[0] + end not in columns:
             return None
         return table[:, [columns.index(name + end) for name in names]]
@@ -246,14 +252,25 @@ class _Reader:
 
 def _allowed(kind: str) -> tuple[str, ...]:
     """Suffixes of the derivative columns that a kind accepts."""
-    return {"cubic Hermite": ("_rate",), "quintic": ("_rate", "_acceleration")}.get(kind, ())
+    return {"cubic Hermite": ("_rate",), "minimum jerk": ()}.get(kind, ENDINGS)
+
+
+def _plain(columns: Sequence[str]) -> list[str]:
+    """Columns of values, without the time and the derivatives."""
+    return [name for name in columns[1:] if not name.endswith(ENDINGS)]
+
+
+def _groups(kind: str, columns: Sequence[str]) -> list[Sequence[str]]:
+    """Groups of names without endings whose columns of derivatives are given together or not at all."""
+    of_poses: dict[str, list[Sequence[str]]] = {"orientation": [TURN], "pose": [POSITION, TURN]}
+    return of_poses.get(kind, [_plain(columns)])
 
 
 def _quantity_of(column: str, kinds: Mapping[str, str]) -> tuple[str, int]:
     """Physical quantity of the coordinate of a column, and order of its time derivative."""
     if column == "t":
         return "time", 0
-    for end, order in (("_rate", 1), ("_acceleration", 2)):
+    for order, end in enumerate(ENDINGS, 1):
         if column.endswith(end):
             return kinds[column[: -len(end)]], order
     return kinds[column], 0

@@ -6,7 +6,7 @@ from abc import ABC
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ..errors import TensegrityError, unknown_name
 from ..numerics.rotations import matrix_from_quaternion, rotation_vector
@@ -30,6 +30,23 @@ class OutputFrame(ABC):
     def rows(self) -> NDArray[np.int64]:
         """(k,) indices of the controlled axes within x, y, z, rx, ry, rz."""
         return np.array([AXES.index(axis) for axis in self.controlled], dtype=np.int64)
+
+    def distance(self, goal: Pose, pose: Pose) -> tuple[float, float]:
+        """Distance [m] and angle [rad] from a pose to a goal along the controlled axes."""
+        error = np.zeros(6)
+        error[self.rows] = pose_error(goal, pose)[self.rows]
+        return float(np.linalg.norm(error[:3])), float(np.linalg.norm(error[3:]))
+
+    def distance_to_request(self, position: ArrayLike, quaternion: ArrayLike | None, pose: Pose) -> tuple[float, float]:
+        """Distance [m] and angle [rad] from a pose to a requested position (3,) m and quaternion (4,), None if open.
+
+        All axes count, because a request for an axis that is not controlled is not fulfilled either. Only a position is
+        no request if the output controls rotations alone, since messages always contain one.
+        """
+        goal = np.asarray(position), np.asarray(pose[1] if quaternion is None else quaternion)
+        error = pose_error(goal, pose)
+        distance = float(np.linalg.norm(error[:3])) if np.any(self.rows < 3) else 0.0
+        return distance, float(np.linalg.norm(error[3:]))
 
     def _check_controlled(self) -> None:
         for axis in self.controlled:

@@ -21,8 +21,8 @@ def follow(
     file: Annotated[
         Path,
         typer.Argument(
-            help="YAML file of waypoints with the columns t, x, y, z (and qw, qx, qy, qz), or t and actuators; "
-            "docs/control.md"
+            help="YAML file of waypoints with the columns t, x, y, z (and qw, qx, qy, qz), or t, w, x, y, z of an "
+            "orientation, or t and actuators; docs/control.md"
         ),
     ],
     relative: Annotated[bool, typer.Option(help="positions are relative to the pose at rest")] = False,
@@ -37,10 +37,11 @@ def follow(
 ) -> None:
     """Move the output or actuators of the running robot along a trajectory, after a motion to its first waypoint."""
     from tensegrity_control import load_trajectory
-    from tensegrity_control.trajectories.pose_trajectory import pose_waypoints
+    from tensegrity_control.trajectories.pose_trajectory import QUATERNION, pose_waypoints
     from tensegrity_dynamics import Simulation, load_robot
 
     loaded, motion = load_robot(robot), load_trajectory(file)
+    turns_only = tuple(motion.names) == QUATERNION
     driven = {each.name for each in loaded.actuators}
     if driven.intersection(motion.names):
         others = [name for name in motion.names if name not in driven]
@@ -60,10 +61,9 @@ def follow(
             f"{file}: {error} One of the actuators has columns named as they are: {actuators}."
         ) from None
     origin = np.zeros(3)
-    if relative:
+    if relative or (turns_only and check_only):
         loaded.output  # noqa: B018 - raises where there is none
         origin = np.asarray(Simulation(loaded).observe().pose[0])  # simulations start at rest for all kinds of robots
-    waypoints = [(when, origin + position, quaternion) for when, position, quaternion in waypoints]
     figures: dict[str, Any] = {
         "waypoints": len(motion.knots),
         "sent_waypoints": len(waypoints) - 1,
@@ -83,8 +83,11 @@ def follow(
         from ..runtime.follower import ARRIVED, Follower
 
         wait_for(watcher, loaded.name)
-        follower = Follower(watcher)
+        follower = Follower(watcher, loaded.output)
         try:
+            if turns_only and not relative:
+                origin = np.asarray(watcher.pose[0])
+            waypoints = [(when, origin + position, quaternion) for when, position, quaternion in waypoints]
             distance, angle = follower.away(waypoints[0])
             if distance > ARRIVED[0] or angle > ARRIVED[1]:
                 if not as_json:
@@ -113,12 +116,17 @@ def _check(loaded: Any, file: Path, motion: Any, origin: np.ndarray) -> None:
     """Solve the inverse kinematics at all waypoints of the file; TensegrityError names the first without a solution."""
     from tensegrity_control import inverse_kinematics
 
+    def aim(value: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        if value.size == 4:
+            return origin, value
+        return origin + value[:3], value[3:] if value.size > 3 else None
+
     with progress.status("looking at the waypoints") as status:
         for number, when in enumerate(motion.knots):
             status.update(f"looking at waypoint {number + 1} of {len(motion.knots)}")
             value = motion.trajectory.value(when)
             try:
-                inverse_kinematics(loaded, origin + value[:3], value[3:] if value.size > 3 else None)
+                inverse_kinematics(loaded, *aim(value))
             except UnreachableGoalError as error:
                 where = f"{file}:{motion.lines[number]}: rows.{number}"
                 raise TensegrityError(f"{where}: at {when:g} s: {error}") from None

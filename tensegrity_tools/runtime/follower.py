@@ -12,7 +12,7 @@ from tensegrity.action import FollowTrajectory
 
 from tensegrity_control.trajectories.pose_trajectory import Waypoint
 from tensegrity_dynamics.errors import TensegrityError
-from tensegrity_dynamics.robots.output_frame import Pose, pose_error
+from tensegrity_dynamics.robots.output_frame import OutputFrame
 from tensegrity_dynamics.ros.geometry_messages import fill_pose
 
 from .robot_client import Watcher
@@ -39,11 +39,11 @@ class Follower:
     """Client for one output motion on the running robot.
 
     Args:
-        watcher: client of the robot.
+        watcher: client of the robot. output: frame that moves.
     """
 
-    def __init__(self, watcher: Watcher) -> None:
-        self.watcher = watcher
+    def __init__(self, watcher: Watcher, output: OutputFrame) -> None:
+        self.watcher, self._output = watcher, output
         self._action = WatchedAction(watcher, FollowTrajectory, "follow_trajectory", "trajectories")
         self._largest = [0.0, 0.0]
 
@@ -53,9 +53,7 @@ class Follower:
 
     def away(self, first: Waypoint) -> tuple[float, float]:
         """Distance [m] and angle [rad] from the robot to the first waypoint."""
-        pose: Pose = self.watcher.pose
-        error = pose_error((first[1], pose[1] if first[2] is None else first[2]), pose)
-        return float(np.linalg.norm(error[:3])), float(np.linalg.norm(error[3:]))
+        return self._output.distance_to_request(first[1], first[2], self.watcher.pose)
 
     def approach(self, first: Waypoint) -> None:
         """Move to the first waypoint. Raises TensegrityError if the goal is refused or not reached."""

@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tensegrity_control.tension_floor import TensionFloor
 from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion, matrix_from_vector, quaternion_from_matrix
-from tensegrity_dynamics.robots.output_frame import Pose, pose_error
+from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot, TourStop
 
 from .tour_time import ByTheClock, InLockstep
@@ -54,10 +53,7 @@ def goal_of(stop: TourStop, home: Pose) -> Pose:
 
 def errors(robot: Robot, goal: Pose, pose: Pose) -> tuple[float, float]:
     """Distance [m] and angle [rad] to a goal along the controlled axes."""
-    error: NDArray[np.float64] = np.zeros(6)
-    rows = robot.output.rows
-    error[rows] = pose_error(goal, pose)[rows]
-    return float(np.linalg.norm(error[:3])), float(np.linalg.norm(error[3:]))
+    return robot.output.distance(goal, pose)
 
 
 def fault_of(robot: Robot, lowest: Mapping[str, tuple[float, float]], missed: str) -> str:

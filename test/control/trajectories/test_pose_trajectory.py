@@ -74,3 +74,41 @@ def test_a_motion_that_would_take_too_many_waypoints_is_refused_with_the_cure() 
     motion = parse_trajectory(f"kind: minimum jerk\ncolumns: [t, x, y, z]\nrows:\n{rows}")
     with pytest.raises(TensegrityError, match="cut the file into shorter ones"):
         pose_waypoints(motion.names, motion.trajectory, motion.knots)
+
+
+RATED = """
+kind: pose
+columns: [t, x, y, z, qw, qx, qy, qz, x_rate, y_rate, z_rate, rx_rate, ry_rate, rz_rate]
+rows:
+- [0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+- [1, 0.01, 0, 0, 1, 0, 0.1, 0, 0.02, 0, 0.01, "10 deg/s", 0, 0.3]
+- [2, 0, 0, 0.02, 1, 0.1, 0, 0, 0, 0, 0, 0, 0, 0]
+"""
+
+
+def test_a_pose_passes_its_waypoints_with_the_rates_of_the_file() -> None:
+    motion = parse_trajectory(RATED).trajectory
+    assert motion.value(1.0, 1) == pytest.approx([0.02, 0.0, 0.01, np.radians(10.0), 0.0, 0.3])
+    h = 1e-6
+    turned = (motion.value(1.0 + h)[3:] - motion.value(1.0 - h)[3:]) / (2.0 * h)
+    w, x, y, z = motion.value(1.0)[3:]
+    # rate of a quaternion under an angular velocity in world axes: half of (0, omega) times it
+    spin = np.array([[-x, -y, -z], [w, z, -y], [-z, w, x], [y, -x, w]])
+    assert turned == pytest.approx(0.5 * spin @ motion.value(1.0, 1)[3:], abs=1e-6)
+
+
+def test_rates_of_a_turn_are_given_for_all_axes_or_for_none() -> None:
+    with pytest.raises(RobotFileError, match=r"columns: the column 'rz_rate' is missing"):
+        parse_trajectory(RATED.replace(", rz_rate", "").replace(", 0.3]", "]").replace(", 0, 0]", ", 0]"))
+    with pytest.raises(RobotFileError, match=r"'qx_rate' has no coordinate 'qx' to belong to"):
+        parse_trajectory(RATED.replace("rx_rate", "qx_rate"))
+
+
+def test_an_orientation_alone_has_waypoints_without_a_position_of_its_own() -> None:
+    rows = "- [0, 1, 0, 0, 0, 0, 0, 0]\n- [1, 1, 0.2, 0, 0, 0.1, 0, 0]\n- [3, 1, 0, 0.2, 0, 0, 0, 0]"
+    motion = parse_trajectory(f"kind: orientation\ncolumns: [t, w, x, y, z, rx_rate, ry_rate, rz_rate]\nrows:\n{rows}")
+    waypoints = pose_waypoints(motion.names, motion.trajectory, motion.knots)
+    assert all(not np.any(position) for _, position, _ in waypoints)
+    for when, _, quaternion in waypoints:
+        assert quaternion == pytest.approx(motion.trajectory.value(when))
+    assert motion.trajectory.value(1.0, 1) == pytest.approx([0.1, 0.0, 0.0])
