@@ -16,7 +16,6 @@ from tensegrity_control.registry import controller_class
 from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.robots.quantities import read_quantity
-from tensegrity_dynamics.robots.units import STANDARD_GRAVITY
 
 from ..runtime.closed_loop import TrajectoryRun, Waypoint, through_libraries
 
@@ -62,9 +61,9 @@ def _fill_defaults(blocks: Mapping[str, Any], defaults: Mapping[str, Mapping[str
                 part.update({**deepcopy(fields), **part})
 
 
-def gravity_vector(acts: bool) -> list[float]:
-    """Vector of standard gravity, or zero [m/s^2]."""
-    return [0.0, 0.0, -STANDARD_GRAVITY if acts else 0.0]
+def gravity_vector(size: float) -> list[float]:
+    """Downward vector of this size [m/s^2]."""
+    return [0.0, 0.0, -size]
 
 
 def listed(text: str | Sequence[str], what: str, available: Sequence[str]) -> list[str]:

@@ -29,6 +29,7 @@ from tensegrity_dynamics import Robot, load_robot
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import equations
 from tensegrity_dynamics.numerics.types import Array
+from tensegrity_dynamics.robots.units import STANDARD_GRAVITY
 
 from ..output import panels, save_picture, table
 from ..runtime.closed_loop import TrajectoryRun, Waypoint
@@ -63,7 +64,14 @@ CASES: dict[str, dict[str, Any]] = {
     "damped and fed back": {"rechosen": True, "damping": 10.0, "feedback": 20.0},
 }
 """Cases of the document's law; all except the first start at its floor."""
-QUANTITIES = {"hold": "time", "period": "time", "young": "stress", "damping": "viscosity", "floor": "force"}
+QUANTITIES = {
+    "hold": "time",
+    "period": "time",
+    "young": "stress",
+    "damping": "viscosity",
+    "floor": "force",
+    "gravity": "acceleration",
+}
 MAY_BE_ZERO = ("hold", "damping")
 STRUTS = tuple(f"B{i}-{part}Jt" for i in (1, 2, 3) for part in ("dummy", "strut"))
 
@@ -87,7 +95,7 @@ def run(
     period: float = PERIOD,
     young: float = USUAL_YOUNG,
     damping: float = USUAL_DAMPING,
-    gravity: bool = True,
+    gravity: float = STANDARD_GRAVITY,
     floor: float = FLOOR,
     plans: bool = True,
     laws: bool = True,
@@ -99,7 +107,8 @@ def run(
     Args:
         paths: names of `PATHS`, separated by commas. share: fraction of the document's duration and length.
         hold: duration of holding at the end [s]. period: control period [s].
-        young, damping: modulus [Pa] and damping [Pa s] of all cables. gravity: whether gravity acts.
+        young, damping: modulus [Pa] and damping [Pa s] of all cables. gravity: m/s^2; without any, no
+            prestress keeps the cables tight.
         floor: smallest tension of all cables [N]. plans, laws: whether our control and the document's law are run.
         cases: cases of the law, names of `CASES`, separated by commas.
         nodes: whether our control is also run with the real nodes in lock-step.
@@ -285,7 +294,7 @@ def _distance_to_singularity(model: OutputModel, q: Array) -> float:
 
 def render(result: dict[str, Any], console: Console) -> None:
     """Print errors, tensions and torques as a table, and the point at which the document's law fails."""
-    gravity = "gravity on" if any(result["gravity_m_per_s2"]) else "no gravity"
+    gravity = f"gravity {-result['gravity_m_per_s2'][2]:.4g} m/s^2"
     console.print(
         f"manipulator, E = {1e-6 * result['young_Pa']:g} MPa, damping {1e-6 * result['damping_Pa_s']:g} MPa s, "
         f"{gravity}, start at rest "

@@ -23,6 +23,7 @@ from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.mechanisms.body_poses import BodyPoses
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.numerics.types import Array
+from tensegrity_dynamics.robots.units import STANDARD_GRAVITY
 
 from ..output import panels, save_picture, table
 from ..runtime.closed_loop import TrajectoryRun, Waypoint, planned_control
@@ -81,7 +82,7 @@ def strut_file(
     """File of the single strut with other cables; the factors change it to a plant that differs from the model."""
 
     def change(blocks: dict[str, Any]) -> None:
-        blocks["gravity"] = gravity_vector(gravity)
+        blocks["gravity"] = gravity_vector(STANDARD_GRAVITY if gravity else 0.0)
         density = blocks["density"] = blocks["density"] * mass_factor
         template = blocks["repeat"]
         for cable in template["cables"]:
@@ -153,7 +154,7 @@ def run(
         "experiment": NAME,
         "stress_at_the_start_Pa": stress,
         "damping_Pa_s": damping,
-        "gravity_m_per_s2": gravity_vector(gravity),
+        "gravity_m_per_s2": gravity_vector(STANDARD_GRAVITY if gravity else 0.0),
         "azimuth_of_the_branches_deg": (180.0, 300.0, 60.0),
         "blocks": "with the mass of their density",
         "printed_law": printed,

@@ -12,6 +12,8 @@ that is cubic between the knots.
 
 from __future__ import annotations
 
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,12 +24,13 @@ from tensegrity_control.trajectories.splines import HermiteSpline
 from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.numerics.types import Array
+from tensegrity_dynamics.robots.units import STANDARD_GRAVITY
 
 from ..output import table
 from ..runtime.closed_loop import TrajectoryRun
 from . import manipulator, near_rigid
 from ._progress import figures, report
-from ._runs import Variants, groups, listed, quantities, run_trajectory
+from ._runs import Variants, gravity_vector, groups, listed, quantities, run_trajectory
 
 NAME = "qp"
 DESCRIPTION = "sections 5.3 and 5.4 of 000 by one quadratic program a period, without any plan"
@@ -37,55 +40,62 @@ SHORT = 0.1
 
 ROBOTS = ("manipulator", "single_strut")
 STATES = ("truth", "observer")
-QUANTITIES = {"period": "time"}
+QUANTITIES = {"period": "time", "gravity": "acceleration"}
 
 
 def run(
     share: float = 1.0,
     robots: str | tuple[str, ...] = "manipulator, single_strut",
+    paths: str | tuple[str, ...] = "vertical, horizontal",
     moduli: str | tuple[float, ...] = near_rigid.MODULI,
     period: float = 1e-3,
     state: str = "truth",
+    gravity: float = STANDARD_GRAVITY,
+    strut_gravity: bool = False,
 ) -> dict[str, Any]:
     """Run the experiment: errors, tensions and torques.
 
     Args:
         share: fraction of the document's duration and length, for the manipulator.
         robots: names of `ROBOTS`, separated by commas.
+        paths: names of `manipulator.PATHS`, separated by commas. Runs with delays and with a wrong model take the last.
         moduli: moduli of the cables of the single strut [Pa], or a text with units.
         period: control period of the single strut [s]. state: "truth" or "observer".
+        gravity: m/s^2, on the manipulator; without it no prestress keeps its cables tight.
+        strut_gravity: whether gravity acts on the single strut.
 
     Raises:
-        TensegrityError: an unknown robot or state.
+        TensegrityError: an unknown robot, path or state.
     """
     chosen, rows, struts = listed(robots, "robots", ROBOTS), [], []
     if state not in STATES:
         raise TensegrityError(unknown_name("state", state, STATES))
     observer = state == "observer"
     if "manipulator" in chosen:
+        variants, each_path = Variants(), listed(paths, "paths", tuple(manipulator.PATHS))
+        arm = partial(_row, _arm(variants, gravity), observer=observer)
         rows = [
-            _row(path, held, share, actuation, observer=observer)
-            for path in manipulator.PATHS
+            arm(path, held, share, actuation)
+            for path in each_path
             for held, actuation in ((5e-3, "impedance"), (5e-3, "effort"), (1e-3, "impedance"))
         ]
-        rows += [_row("horizontal", 5e-3, SHORT, "impedance", observer=observer, delay=delay) for delay in (1, 2, 3)]
-        variants = Variants()
-        plant = {"plant": _stiffer(variants), "label": "E, masses + 10 %"}
-        rows.append(_row("horizontal", 5e-3, SHORT, "impedance", observer=observer, **plant))
+        rows += [arm(each_path[-1], 5e-3, SHORT, "impedance", delay=delay) for delay in (1, 2, 3)]
+        stiffer = _arm(variants, gravity, stiffer=True)
+        rows.append(arm(each_path[-1], 5e-3, SHORT, "impedance", plant=stiffer, label="E, masses + 10 %"))
     if "single_strut" in chosen:
         struts = [
-            _strut(young, period, actuation, observer)
+            _strut(young, period, actuation, observer, strut_gravity)
             for young in quantities(moduli, "moduli", "stress") for actuation in ("impedance", "effort")
         ]  # fmt: skip
     return {"experiment": NAME, "floor_N": manipulator.FLOOR, "rows": rows, "single_strut": struts}
 
 
-def _strut(young: float, period: float, actuation: str, observer: bool) -> dict[str, Any]:
+def _strut(young: float, period: float, actuation: str, observer: bool, gravity: bool) -> dict[str, Any]:
     """Result of the single strut along the path of table 5.6."""
     part = f"single strut, {1e-6 * young:g} MPa, {actuation}"
     report(part)
     variants = Variants()
-    file = near_rigid.strut_file(variants, young)
+    file = near_rigid.strut_file(variants, young, gravity=gravity)
     robot = load_robot(str(file))
     model = NearRigidModel(robot, near_rigid.TRACKED)
     points = near_rigid.waypoints(model)
@@ -115,8 +125,13 @@ def _angles(tip: Array) -> Array:
     return np.column_stack((np.arcsin(-tip[:, 1] / np.cos(psi)), psi))
 
 
-def _stiffer(variants: Variants) -> Any:
+def _arm(variants: Variants, gravity: float, *, stiffer: bool = False) -> Path:
+    """File of the manipulator; with `stiffer`, modulus of its cables and its masses are a tenth larger."""
+
     def change(blocks: dict[str, Any]) -> None:
+        blocks["gravity"] = gravity_vector(gravity)
+        if not stiffer:
+            return
         blocks["density"] *= 1.1
         for block in groups(blocks):
             for cable in block.get("cables", []):
@@ -126,14 +141,14 @@ def _stiffer(variants: Variants) -> Any:
 
 
 def _row(
-    path: str, period: float, share: float, actuation: str, *, observer: bool, delay: int = 0, plant: Any = None,
-    label: str = "",
+    robot: Path, path: str, period: float, share: float, actuation: str, *, observer: bool, delay: int = 0,
+    plant: Path | None = None, label: str = "",
 ) -> dict[str, Any]:  # fmt: skip
     part = f"manipulator, {path}, {1e3 * period:g} ms, {actuation}, {delay} periods late, {label or 'as modelled'}"
     report(part)
     spline = manipulator.path(path, share)
     found: TrajectoryRun = run_trajectory(
-        "manipulator", "qp", manipulator.waypoints(spline), nodes=False, period=period, time_step=1e-3, delay=delay,
+        robot, "qp", manipulator.waypoints(spline), nodes=False, period=period, time_step=1e-3, delay=delay,
         observer=observer, plant=plant, parameters={"actuation": actuation},
     ).after(manipulator.SETTLED)  # fmt: skip
     reference = np.array([spline.value(min(float(time), spline.end)) for time in found.times])
