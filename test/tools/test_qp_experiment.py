@@ -11,7 +11,7 @@ from tensegrity_tools.experiments._runs import Variants
 
 
 def test_an_unknown_path_is_refused_with_the_known_ones():
-    with pytest.raises(TensegrityError, match="paths: There is no name 'diagonal'.*vertical, horizontal"):
+    with pytest.raises(TensegrityError, match=r"paths: There is no name 'diagonal'.*vertical, horizontal"):
         qp.run(paths="diagonal")
 
 
