@@ -105,6 +105,7 @@ class Ending:
     def __init__(self, grace: float = GRACE, last: float = LAST) -> None:
         self._grace, self._last, self._open = grace, last, True
         self._wake: Callable[[], Any] = lambda: None
+        self._wake_late = self._wake
         self.asked = 0
         self._limited = False
         self.broke_off = False
@@ -142,11 +143,13 @@ class Ending:
         return bool(self.asked)
 
     def when_asked(self, wake: Callable[[], Any]) -> None:
-        """Set a function that another thread calls at a signal, for a main thread that waits in C code.
-
-        It is also called after the system clock was set back, because a middleware can wait for a time of this clock
-        and would wait longer."""
+        """Set a function that another thread calls at a signal, for a main thread that waits in C code."""
         self._wake = wake
+
+    def when_clock_was_set_back(self, wake: Callable[[], Any]) -> None:
+        """Set a function that another thread calls after the system clock was set back, because a middleware can wait
+        for a time of this clock and would wait longer."""
+        self._wake_late = wake
 
     def check(self) -> None:
         """Raise KeyboardInterrupt after a signal; for loops in which this is safe."""
@@ -174,7 +177,7 @@ class Ending:
                 lead = _lead_of_clock()
                 if lead < before - LOOK_AT_CLOCK:
                     with contextlib.suppress(Exception):  # at the end there can be nothing left to wake
-                        self._wake()
+                        self._wake_late()
                 before = lead
                 continue
             if not (numbers := os.read(self._reader, 64)):

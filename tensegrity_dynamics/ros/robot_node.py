@@ -550,7 +550,8 @@ def run_in_ros(work: Callable[[SingleThreadedExecutor, Ending, ExitStack], None]
             # the single-threaded executor: timers never fire in the experimental events executor of the wheels
             executor = SingleThreadedExecutor()
             release.callback(executor.shutdown)
-            ending.when_asked(lambda: executor.create_task(lambda: None))
+            for waking in (ending.when_asked, ending.when_clock_was_set_back):
+                waking(lambda: executor.create_task(lambda: None))
             try:
                 work(executor, ending, release)
             except TensegrityError as error:

@@ -101,18 +101,19 @@ SET_BACK = """
 import threading, time
 from ending import Ending
 
-clock, woken = time.time, threading.Event()
+clock, woken, asked = time.time, threading.Event(), threading.Event()
 with Ending() as ending:
-    ending.when_asked(woken.set)
+    ending.when_asked(asked.set)
+    ending.when_clock_was_set_back(woken.set)
     time.time = lambda: clock() + 3600.0
     time.sleep(0.5)
     print(woken.is_set())
     time.time = clock
-    print(woken.wait(60.0), ending.asked)
+    print(woken.wait(60.0), ending.asked, asked.is_set())
 """
 
 
 def test_who_waits_for_a_time_of_day_is_woken_when_somebody_sets_the_clock_back():
     """A middleware waits for a time of the computer's clock: set back by an hour, it would wait for an hour longer."""
     ended = run(SET_BACK)
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "False\nTrue 0\n", "")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "False\nTrue 0 False\n", "")
