@@ -28,6 +28,7 @@ from types import MappingProxyType
 from typing import Any
 
 import msgspec
+import viser
 import websockets.asyncio.server
 import websockets.sync.client
 from websockets.asyncio.server import ServerConnection
@@ -76,6 +77,10 @@ EXPOSED = (
     "token too"
 )
 """Text about the consequences of a view that is open to other computers."""
+UNGUARDED = (
+    "the browser view cannot be guarded with the installed version of viser{}, so that any web page could "
+    "drive the robot; install the version of the set-up (pyproject.toml), or run without the view."
+)
 _starting = threading.Lock()
 
 
@@ -193,6 +198,22 @@ class Guard:
             finally:
                 websockets.asyncio.server.serve = serve  # type: ignore[misc]
 
+    def watch_fields(self, panel: viser.GuiApi) -> None:
+        """Check the values of the fields of a panel from now on.
+
+        viser has no public list of its fields; a field that is added for a moment shows that this one still holds them.
+
+        Raises:
+            TensegrityError: this version of viser keeps no such list.
+        """
+        fields = getattr(panel, "_gui_input_handle_from_uuid", None)
+        field = panel.add_checkbox("", False, visible=False)
+        known = fields if isinstance(fields, Mapping) and any(each is field for each in fields.values()) else None
+        field.remove()
+        if known is None:
+            raise TensegrityError(UNGUARDED.format(" (it does not tell the fields of its panel)"))
+        self.fields_of_panel = known
+
     def check(self, port: int, protocol: str) -> None:
         """Test connections that must be refused.
 
@@ -209,10 +230,7 @@ class Guard:
         origin, key = self.own_origin(f"{name}:{port}"), f"?token={self.token}"
         unasked = self._opens(address, origin, protocol) or self._opens(address + key, "http://other", protocol)
         if unasked or not self._opens(address + key, origin, protocol, drops=b"\x80"):
-            raise TensegrityError(
-                "the browser view cannot be guarded with the installed version of viser, so that any web page could "
-                "drive the robot; install the version of the set-up (pyproject.toml), or run without the view."
-            )
+            raise TensegrityError(UNGUARDED.format(""))
         self.refused, self.dropped, self.problem = 0, 0, ""
 
     def _opens(self, address: str, origin: str, protocol: str, drops: bytes | None = None) -> bool:

@@ -28,7 +28,7 @@ class PushPanel:
     """Part to push, stiffness of the pull, and the handle in the scene.
 
     The force acts at the origin of the body, or on the node, as long as the handle is held; it is the stiffness times
-    the distance from there to the handle.
+    the distance from there to the handle. A push belongs to the page that began it: only this page moves and ends it.
 
     Args:
         server: viser server; the fields are added to its open container.
@@ -39,7 +39,8 @@ class PushPanel:
     def __init__(self, server: viser.ViserServer, picture: Picture, robot: Robot, on_show: Callable[[], None]) -> None:
         gui, self._picture, self._names = server.gui, picture, tuple(robot.model.load_names)
         self._lock = threading.RLock()  # viser runs callbacks in separate threads
-        self._on_show, self._held = on_show, False
+        self._on_show = on_show
+        self._held: tuple[int, NDArray[np.float64]] | None = None  # number of the page that pulls, and to where
         self._push: tuple[str, NDArray[np.float64]] | None = None
         span = picture.sizes.span
         self._choice = gui.add_dropdown(
@@ -86,10 +87,12 @@ class PushPanel:
         """Whether the handle is shown."""
         return bool(self._shown.value)
 
-    def release(self) -> None:
-        """End the push; the handle returns to the part with the next picture."""
+    def release(self, page: int | None = None) -> None:
+        """End the push, of whichever page or only if this page began it; the handle returns to the part with the next
+        picture."""
         with self._lock:
-            self._held, self._push = False, None
+            if page is None or self._held is None or self._held[0] == page:
+                self._held = self._push = None
 
     def update(self, snapshot: Snapshot) -> None:
         """Draw the handle, and compute the force, at a snapshot of the robot."""
@@ -98,10 +101,10 @@ class PushPanel:
         with self._lock:
             if pose is None or not self.shown:
                 self.release()
-            elif not self._held:
+            elif self._held is None:
                 self._handle.position = pose[0]
             else:
-                pull = np.array(self._handle.position) - pose[0]
+                pull = self._held[1] - pose[0]
                 stiffness = float(self._stiffness.value)
                 if norm(pull) <= FARTHEST * self._picture.sizes.span and 0.0 <= stiffness <= STIFFEST:
                     self._push = name, stiffness * pull
@@ -115,9 +118,13 @@ class PushPanel:
         if client is None:  # moved by `update`
             return
         if phase == "end":
-            self.release()
-        else:
-            self._held = True
+            self.release(client.client_id)
+            return
+        with self._lock:
+            if self._held is None or self._held[0] == client.client_id:
+                self._held = client.client_id, np.array(self._handle.position)
+            else:
+                self._handle.position = self._held[1]
 
     def _show(self, shown: bool) -> None:
         self._handle.visible = shown

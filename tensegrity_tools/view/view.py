@@ -109,10 +109,10 @@ class View:
         self.guard = Guard(host, view_addition(robot.name))
         with _quiet(), self.guard.installed():
             self.server = viser.ViserServer(host=host, port=port, label=f"tensegrity · {robot.name}", verbose=False)
-        self.guard.fields_of_panel = self.server.gui._gui_input_handle_from_uuid  # viser has no public list of them
         self.server.request_share_url = _no_tunnel  # type: ignore[method-assign]
         self.port = self.server.get_port()
         try:
+            self.guard.watch_fields(self.server.gui)
             self.guard.check(self.port, f"viser-v{viser.__version__}")
         except TensegrityError:
             with _quiet():
@@ -139,7 +139,7 @@ class View:
             self._unit = LengthUnit.for_span(picture.sizes.span)
             self._add_panel(on_goal, on_stream, on_move, on_hold, on_stop, on_emergency, on_release)
         self.server.on_client_connect(lambda _: self._changed.set())
-        self.server.on_client_disconnect(in_order(lambda _: self._end_push()))  # its browser holds the handle no more
+        self.server.on_client_disconnect(in_order(lambda client: self._end_push(client.client_id)))
         self._thread = threading.Thread(target=self._run, name="view", daemon=True)
         self._thread.start()
 
@@ -281,9 +281,9 @@ class View:
         if not allowed:
             self._end_push()
 
-    def _end_push(self) -> None:
+    def _end_push(self, page: int | None = None) -> None:
         if self._push is not None:
-            self._push.release()
+            self._push.release(page)
 
     def show_playback(self, playback: Playback) -> None:
         """Schedule an update of the time bar with the state of a replay."""

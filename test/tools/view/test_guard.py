@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -196,6 +197,19 @@ def test_a_server_that_lets_everybody_in_is_not_used(monkeypatch):
     monkeypatch.setattr(Guard, "own_origin", lambda *_: "http://other")
     with pytest.raises(TensegrityError, match="cannot be guarded"):
         View(prism_robot(), free_port())
+
+
+@pytest.mark.parametrize("fields", [{}, {"_gui_input_handle_from_uuid": {}}, {"_gui_input_handle_from_uuid": []}])
+def test_a_view_does_not_start_where_viser_does_not_tell_the_fields_of_its_panel(monkeypatch, fields):
+    """As after a change of viser by which its private list has another name, stays empty, or is something else."""
+    watch = Guard.watch_fields
+    changed = lambda panel: SimpleNamespace(add_checkbox=panel.add_checkbox, **fields)  # noqa: E731
+    monkeypatch.setattr(Guard, "watch_fields", lambda guard, panel: watch(guard, changed(panel)))
+    port = free_port()
+    with pytest.raises(TensegrityError, match=r"cannot be guarded.*\(it does not tell the fields of its panel\)"):
+        View(prism_robot(), port)
+    with socket.socket() as free:  # its server has ended
+        until(lambda: free.connect_ex(("127.0.0.1", port)) != 0)
 
 
 def test_a_server_that_is_slow_to_look_at_frames_is_not_taken_for_one_that_lets_everybody_in(monkeypatch):

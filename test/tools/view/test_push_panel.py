@@ -80,6 +80,32 @@ def test_a_push_ends_with_its_browser_its_permission_its_box_and_its_part(view: 
     until(lambda: view.push is None)
 
 
+@pytest.mark.parametrize("does", ["leaves", "drags", "lets go", "drags and leaves"])
+def test_a_push_belongs_to_the_page_that_began_it_whatever_another_page_does(view: View, does: str) -> None:
+    with visit(view) as visitor:
+        place = begin(view, visitor, "e", 200.0)
+        until(lambda: drag(visitor, place + (0.1, 0.0, 0.0)) or (view.show(state_of(view)) and view.push is not None))
+        with visit(view) as other:
+            until(lambda: view.clients == 2)
+            if "drags" in does:
+                drag(other, place + (0.0, 0.0, 0.3))
+            if does == "lets go":
+                other.send("TransformControlsDragEndMessage", name="/push/handle", owner="")
+            other.type("Stiffness [N/m]", 300.0)  # looked at after what was sent before it
+            until(lambda: visitor.part("Stiffness [N/m]")["value"] == 300.0)
+            if "leaves" not in does:
+                view.show(state_of(view, 2.0, moved=0.05))
+                until(lambda: view.push is None or view.push[1][2] != 0.0)
+                np.testing.assert_allclose(view.push[1], [30.0, 0.0, -15.0], atol=1e-9)
+        until(lambda: view.clients == 1)
+        view.show(state_of(view, 3.0, moved=0.1))
+        until(lambda: view.push is None or view.push[1][2] < -20.0)
+        np.testing.assert_allclose(view.push[1], [30.0, 0.0, -30.0], atol=1e-9)
+        assert rests_at(visitor, place + (0.1, 0.0, 0.0)) or "drags" not in does
+        visitor.send("TransformControlsDragEndMessage", name="/push/handle", owner="")
+        until(lambda: view.push is None)
+
+
 def test_nobody_pushes_where_that_is_not_allowed() -> None:
     with View(prism_robot(), free_port()) as view, visit(view) as visitor:
         assert "Push" not in visitor.labels()
