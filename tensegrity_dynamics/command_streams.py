@@ -29,6 +29,8 @@ from typing import Any
 
 SEVERAL = "{} nodes publish {} ({})"
 """Words for several publishers of what one node should publish: their number, what, and their names."""
+KILLED = "a killed one counts for 25 s"
+"""Words for the lease of Fast DDS, 20 s, during which the graph lists a publisher whose process was killed."""
 Stream = tuple[str, int]
 """Name and session of a sender."""
 FRESHNESS = 0.5
@@ -132,7 +134,8 @@ class CommandStreams:
         # a stream may be heard before the graph shows its publisher
         replaced = len(set(self.publishers)) == 1 and self._succeeded >= self._grown - self.freshness
         if number > 1 and not replaced:
-            return SEVERAL.format(number, "commands", ", ".join(self.publishers)), "all but one"
+            names = ", ".join(self.publishers)
+            return SEVERAL.format(number, "commands", f"{names}; {KILLED}"), "all but one"
         return None
 
     def ended(self, source: str, session: int, stamp: float) -> str | None:
