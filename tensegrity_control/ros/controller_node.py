@@ -24,7 +24,7 @@ from std_msgs.msg import String
 from std_srvs.srv import Trigger
 from tensegrity.msg import ActuatorCommand, CarriedPayloads, Goal, Reference, StructureState, TendonState
 
-from tensegrity_dynamics.command_streams import FRESHNESS, REMEDY, SEVERAL
+from tensegrity_dynamics.command_streams import FRESHNESS, KILLED, REMEDY, SEVERAL
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.robots.load_robot import load_robot
 from tensegrity_dynamics.robots.output_frame import Pose
@@ -92,12 +92,17 @@ RESTING_RATE = 5.0
 """Rate of checks of where the output rests [1/s of robot time]."""
 SOURCES = ("joint_states", "structure_state")
 """Topics of the robot's state, each of which has one publisher."""
-RIVALS = f"{SEVERAL}, so that motions end on their way; stop all but one (a killed one counts for 25 s)"
+RIVALS = f"{SEVERAL}, so that motions end on their way; stop all but one ({KILLED})"
 SILENT_LOOKS = 20
 """Looks of `_watch` without a new state, 0.5 s apart, after which motions of actions end: nobody else ends them if the
 robot is gone. Looks are counted instead of time, so that a computer that was asleep is not taken for a lost robot."""
 TIMING_PERIODS = 1.5
 """Periods after which the report of when a command took effect is used."""
+
+
+LONGEST_STALL, WAKING = 10.0, 2.0
+"""Time [s] of a process that stood still after which the senders of goals wait no more, and time after its waking in
+which it takes none: those that came meanwhile are handled first."""
 
 
 def new_session() -> int:
@@ -155,6 +160,7 @@ class ControllerNode(RobotNode):
         self._heard, self._late, self._missed, self._answered = time.monotonic(), 0, 0, 0
         self._spacings: deque[int] = deque(maxlen=SPACINGS)
         self._looks, self._looked = 0, -1.0
+        self._awake, self._woke, self._slept = np.inf, -np.inf, 0.0  # wall times [s]; known from the first `_watch`
         self._rivals = ""
         self._robot_stopped = ""
         self.create_subscription(String, STOPPED, self._take_stop, LATCHED)
@@ -587,6 +593,7 @@ class ControllerNode(RobotNode):
 
     def _watch(self) -> None:
         """Report missing states, and states of several nodes: each older one looks like a reset, which ends motions."""
+        self._look_whether_awake()
         names = {topic: self.publishers_of(topic) for topic in SOURCES}
         self._rivals = next(
             (RIVALS.format(len(each), topic, ", ".join(each)) for topic, each in names.items() if len(each) > 1), ""
@@ -599,6 +606,14 @@ class ControllerNode(RobotNode):
         self._looks, self._looked = 0 if waits else self._looks + 1, self._heard
         if self.stamp is not None and self._looks == SILENT_LOOKS:
             self._end_motions("no state of the robot comes any more")
+
+    def _look_whether_awake(self) -> float:
+        """Note a gap in the life of this process; returns the time since the end of the last long one [s]."""
+        now = time.monotonic()
+        if now - self._awake > LONGEST_STALL:
+            self._woke, self._slept = now, now - self._awake
+        self._awake = now
+        return now - self._woke
 
     def _end_motions(self, reason: str) -> None:
         """End the motions of both actions at once with a reason."""
@@ -717,6 +732,8 @@ class ControllerNode(RobotNode):
             raise TensegrityError(f"the actuators hold, call hold to go on: {self.failed}")
         if whole and self._robot_stopped:
             raise TensegrityError(f"{self._robot_stopped}.")
+        if whole and self._look_whether_awake() < WAKING:
+            raise TensegrityError(f"the controller stood still for {self._slept:.0f} s until now; ask again.")
         if self.actuator_motions.moving and not among_actuators:
             raise TensegrityError("the actuators follow a trajectory; wait for its end, or call hold first.")
 

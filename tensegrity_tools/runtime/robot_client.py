@@ -289,9 +289,19 @@ class Watcher:
     # -- calls ----------------------------------------------------------------------------------------------------
 
     def send_goal(self, position: Any, quaternion: Any | None, duration: float = 0.0, frame: str = "world") -> Any:
-        """Send a goal pose; returns the answer of set_goal_pose."""
+        """Send a goal pose; returns the answer of set_goal_pose. Where this wait ends without one, the robot is asked
+        to hold, so that the motion does not begin afterwards."""
         request = goal_request(position, quaternion, duration, frame)
-        return self.call("set_goal_pose", request, PLANNING)
+        try:
+            return self.call("set_goal_pose", request, PLANNING)
+        except BaseException:
+            self.call_off()
+            raise
+
+    def call_off(self) -> None:
+        """Ask the controller to hold, without waiting for its answer: nobody waits for what was asked before."""
+        if self.offered("hold"):
+            self._clients["hold"].call_async(Trigger.Request())
 
     def pause(self, stand_still: bool) -> bool:
         """Pause or resume the simulation; returns whether the state at which it is paused has been answered."""

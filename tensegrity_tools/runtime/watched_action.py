@@ -49,8 +49,12 @@ class WatchedAction:
             keep(message.feedback)
 
         sent = self._client.send_goal_async(goal, feedback_callback=take)
-        if not self.watcher.wait_until(sent.done, PLANNING):
-            raise TensegrityError("the controller does not answer; see `tensegrity status`.")
+        try:
+            if not self.watcher.wait_until(sent.done, PLANNING):
+                raise TensegrityError("the controller does not answer; see `tensegrity status`.")
+        except BaseException:
+            self.watcher.call_off()
+            raise
         handle = sent.result()
         if not handle.accepted:
             raise TensegrityError(f"the controller does not take {self._what} now; see `tensegrity status`.")

@@ -6,6 +6,8 @@ nothing depends on the machine's speed.
 
 from __future__ import annotations
 
+import time
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,9 +24,11 @@ from node_messages import give, published_by  # noqa: E402
 from sensor_msgs.msg import JointState, TimeReference  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
 from tensegrity.action import FollowActuators, FollowTrajectory  # noqa: E402
+from tensegrity.srv import SetGoalPose  # noqa: E402
 
 from tensegrity_control.cancellation import PlanCancelledError  # noqa: E402
 from tensegrity_control.registry import controller_class, suitable  # noqa: E402
+from tensegrity_control.ros import controller_node  # noqa: E402
 from tensegrity_dynamics import load_robot  # noqa: E402
 from tensegrity_dynamics.errors import TensegrityError  # noqa: E402
 from tensegrity_dynamics.ros.geometry_messages import fill_pose, time_message  # noqa: E402
@@ -104,6 +108,32 @@ def test_a_second_goal_is_refused_at_once_and_a_later_one_planned():
         assert third.result().accepted, third.result().reason
         made.give_state()
         assert made.phase == "moving"
+
+
+@pytest.mark.parametrize("first", ["watch", "request"])
+def test_goals_that_came_while_the_controller_stood_still_are_refused_and_later_ones_taken(monkeypatch, first):
+    """Whoever sent them waits no more, and what its sender was told has failed is not carried out."""
+    with cell("three_prism") as made:
+        real, slept = time.monotonic, 0.0
+        monkeypatch.setattr(controller_node, "time", SimpleNamespace(monotonic=lambda: real() + slept))
+
+        def answer() -> SetGoalPose.Response:
+            asked = made.ask((0.0, 0.0, 0.001))
+            made.spin_until(asked.done)
+            return asked.result()
+
+        made.node._watch()
+        slept = 18.0
+        if first == "watch":
+            made.node._watch()
+        refused = answer()
+        assert not refused.accepted and refused.reason == "the controller stood still for 18 s until now; ask again."
+        assert made.call("hold").success  # holds always
+        with pytest.raises(TensegrityError, match="stood still for 18 s"):
+            made.node.set_points()
+        slept += controller_node.WAKING
+        made.give_state()
+        assert answer().accepted
 
 
 @pytest.mark.parametrize("lockstep", [False, True])

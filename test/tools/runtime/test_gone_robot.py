@@ -5,13 +5,23 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
+from patience import PATIENCE_S, until
 
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 pytest.importorskip("tensegrity.msg", reason="the interfaces of this project are not built")
 
+import rclpy
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.task import Future
+from std_srvs.srv import Trigger
+from tensegrity.action import FollowTrajectory
+from tensegrity.srv import SetGoalPose
+
 from tensegrity_dynamics.errors import TensegrityError
-from tensegrity_tools.runtime import robot_client
+from tensegrity_tools.runtime import robot_client, watched_action
 
 
 class Clock:
@@ -70,3 +80,42 @@ def test_a_robot_that_is_not_there_is_named_with_its_namespace(waiting, inside, 
     watcher.truth = watcher.estimate = None
     with pytest.raises(TensegrityError, match=f"no state of the robot has come yet{where}"):
         print(watcher.pose)
+
+
+@pytest.mark.parametrize("asked", ["goal", "trajectory"])
+@pytest.mark.parametrize("ends", [KeyboardInterrupt, TensegrityError])
+def test_what_nobody_waits_for_any_more_is_called_off(monkeypatch, asked, ends) -> None:
+    """As by Ctrl-C while the controller plans, which would begin the motion afterwards."""
+    monkeypatch.setattr(robot_client, "PLANNING", 0.5)
+    monkeypatch.setattr(watched_action, "PLANNING", 0.5)
+    watcher = robot_client.Watcher("gone_robot_client")
+    context, held = rclpy.Context(), []  # of its own: the program ends before it
+    context.init()
+    controller = Node("busy_controller", context=context)
+    controller.create_service(SetGoalPose, "set_goal_pose", lambda _, response: response)
+    controller.create_service(Trigger, "hold", lambda _, response: held.append(1) or response)
+    executor = SingleThreadedExecutor(context=context)
+    executor.add_node(controller)
+
+    silent = SimpleNamespace(server_is_ready=lambda: True, send_goal_async=lambda *_, **__: Future())
+
+    arguments = FollowTrajectory.Goal(), lambda _: None, lambda _: None
+
+    def interrupt() -> None:
+        if ends is KeyboardInterrupt:
+            raise ends
+
+    try:
+        assert watcher.wait_until(lambda: watcher.offered("hold") and watcher.offered("set_goal_pose"), PATIENCE_S)
+        watcher._check = interrupt
+        action = watched_action.WatchedAction(watcher, FollowTrajectory, "follow_trajectory", "trajectories")
+        action._client = silent
+        with pytest.raises(ends):
+            _ = watcher.send_goal(np.zeros(3), None) if asked == "goal" else action.run(*arguments)
+        watcher.close()  # as the program ends
+        until(lambda: executor.spin_once(timeout_sec=0.01) or bool(held))
+    finally:
+        watcher.close()
+        executor.shutdown()
+        controller.destroy_node()
+        context.try_shutdown()
