@@ -34,6 +34,7 @@ from tensegrity_dynamics.ros.robot_node import ERROR, OK, WARN, RobotNode, run_n
 from ..bags import RECORDING
 from ..bags.contents import PARAMETERS, ROBOT_FILE
 from ..bags.decoding import without_surplus
+from ..bags.message_times import MessageTimes
 from ..bags.message_types import MessageTypes
 from ..bags.replay_plan import GOAL, TAKEN
 from ..bags.writer import BagWriteError, BagWriter, Quality
@@ -103,7 +104,7 @@ class RecorderNode(RobotNode):
         )
         self._excluded = {self.resolve_topic_name(each) for each in excluded.split()}
         text = _robot_text(robot) if robot else ""
-        self._types = MessageTypes()
+        self._types, self._times = MessageTypes(), MessageTimes()
         self.writer: BagWriter | None = BagWriter(path, storage)
         self._topics: dict[str, Any] = {}
         self._unknown: set[str] = set()
@@ -156,6 +157,7 @@ class RecorderNode(RobotNode):
             self.writer = None
 
     def take_all(self) -> None:
+        self._times.begin_round()
         for topic, subscription in list(self._topics.items()):
             while True:
                 with subscription.handle:
@@ -165,15 +167,13 @@ class RecorderNode(RobotNode):
                 self._keep(topic, *taken)
 
     def _keep(self, topic: str, data: bytes, info: Any) -> None:
-        """Write a message with its publication time, if the middleware reports it."""
-        received = info["received_timestamp"] or time.time_ns()
-        sent = info["source_timestamp"]
+        """Write a message with its publication time, if the middleware reports it (`MessageTimes`)."""
         number = info["publication_sequence_number"]
         if number is not None and topic in self._single and topic not in self._latched:
             self._lost[topic] += max(0, number - self._numbers.get(topic, number - 1) - 1)
             self._numbers[topic] = number
         self._heard.add(topic)
-        self._write(topic, sent if 0 < sent <= received else received, data)
+        self._write(topic, self._times.of(info["received_timestamp"], info["source_timestamp"]), data)
 
     def _write(self, topic: str, when: int, data: bytes) -> None:
         if self.writer is None:
@@ -186,7 +186,7 @@ class RecorderNode(RobotNode):
 
     def _write_own(self, topic: str, message: Any, kind: str) -> None:
         """Write a message of the recorder itself."""
-        self._write(topic, time.time_ns(), without_surplus(self._types[kind], serialize_message(message)))
+        self._write(topic, self._times.now, without_surplus(self._types[kind], serialize_message(message)))
 
     def _flush(self) -> None:
         assert self.writer is not None
