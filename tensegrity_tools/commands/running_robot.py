@@ -16,6 +16,7 @@ from tensegrity_dynamics.robots.quantities import read_quantity, read_vector
 
 from ..dependency_errors import what_is_missing
 from ..output import console, print_json, print_table, table
+from ..runtime.node_graph import checked_namespace
 from .arguments import JsonOption
 
 
@@ -43,8 +44,9 @@ def watching(namespace: str) -> Iterator[Any]:
     need_ros()
     from ..runtime.robot_client import Watcher
 
+    inside = checked_namespace(namespace)
     with Ending() as ending:
-        watcher = Watcher(check=ending.check, namespace=namespace)
+        watcher = Watcher(check=ending.check, namespace=inside)
         try:
             yield watcher
         finally:

@@ -46,6 +46,16 @@ SHORTEST_PERIOD, LONGEST_PERIOD = 0.0005, 1.0
 """Limits of the control period [s]."""
 
 
+def checked_namespace(namespace: str) -> str:
+    """A namespace without slashes at its ends. Raises TensegrityError if ROS does not accept it."""
+    name = namespace.strip("/")
+    if name and not re.fullmatch(NAMESPACE, name):
+        raise TensegrityError(
+            f"the namespace {namespace!r} is none: letters, digits and _ between slashes, no digit first."
+        )
+    return name
+
+
 def _as_yaml(value: Any) -> str:
     """Value as rcl reads it on a command line: texts in quotes, so that none is a number, a comment or a mapping."""
     if isinstance(value, str):
@@ -225,14 +235,9 @@ class NodeGraph:
         Raises:
             TensegrityError: ROS does not accept a name.
         """
-        name = namespace.strip("/")
-        if not name:
-            if namespace or not frame_prefix:
-                return self
-        elif not re.fullmatch(NAMESPACE, name):
-            raise TensegrityError(
-                f"the namespace {namespace!r} is none: letters, digits and _ between slashes, no digit first."
-            )
+        name = checked_namespace(namespace)
+        if not name and (namespace or not frame_prefix):
+            return self
         prefix = {"frame_prefix": frame_prefix or f"{name}/"}
         own_clock = (("/clock", "clock"),) if name else ()
         nodes = tuple(

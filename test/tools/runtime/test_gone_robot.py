@@ -21,6 +21,7 @@ from tensegrity.action import FollowTrajectory
 from tensegrity.srv import SetGoalPose
 
 from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_tools.commands.running_robot import watching
 from tensegrity_tools.runtime import robot_client, watched_action
 
 
@@ -80,6 +81,12 @@ def test_a_robot_that_is_not_there_is_named_with_its_namespace(waiting, inside, 
     watcher.truth = watcher.estimate = None
     with pytest.raises(TensegrityError, match=f"no state of the robot has come yet{where}"):
         print(watcher.pose)
+
+
+@pytest.mark.parametrize("namespace", ["left/../x", "1a", "a b", "ä", "a//b", "~/x", "x" + chr(10)])
+def test_a_namespace_that_ros_does_not_accept_is_refused_in_words(namespace: str) -> None:
+    with pytest.raises(TensegrityError, match="the namespace .* is none"), watching(namespace):
+        pass
 
 
 @pytest.mark.parametrize("asked", ["goal", "trajectory"])
