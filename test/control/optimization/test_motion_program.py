@@ -112,6 +112,16 @@ def test_the_motion_of_a_solution_is_that_of_the_whole_mechanism_under_its_effor
     np.testing.assert_array_equal(solution.motion[v.size :], solution.output)
 
 
+@pytest.mark.parametrize("name", ["single_strut", "ball_mast"])
+def test_tensions_at_rest_stay_what_they_are(name):
+    made, robot = MADE[name], robot_named(name)
+    made.update(np.array(robot.model.initial_configuration), np.zeros(made.mechanism.velocity_count))
+    program = MotionProgram(made)
+    program.desired_tension[:] = made.tension
+    found = program.solve(np.zeros(made.parts.axes.size), 10.0)
+    np.testing.assert_allclose(found.tension, made.tension, rtol=1e-4)
+
+
 @pytest.mark.parametrize("name", ["manipulator", "ball_mast"])
 def test_no_choice_of_coordinates_changes_what_inputs_do(name):
     robot = robot_named(name)
