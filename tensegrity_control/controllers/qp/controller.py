@@ -1059,7 +1059,8 @@ class QPController(SampledController):
 
     def relaxed(self) -> tuple[str, ...]:
         """Names of the constraints that the last period relaxed; empty where all were met."""
-        found = [each for each in (self._note, self.guard.reason, self._low_floors()) if each]
+        late = self.growth.words() if self.growth.rate > self.growth.most and not self._retreat.reason else ""
+        found = [each for each in (self._note, late, self.guard.reason, self._low_floors()) if each]
         solution = self.solution
         if solution is not None:
             found += [f"{what} by {by:.3g}" for what, by in solution.broken]

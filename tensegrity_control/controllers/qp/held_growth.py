@@ -275,11 +275,13 @@ class HeldGrowth:
             )
 
     def refuse_goal(self, q: Array, direction: Array) -> None:
-        """Raise InfeasibleControlError if no margin is left and motion of the output along `direction` (k,) raises the
-        rate."""
+        """Raise InfeasibleControlError if commands come too late for the rate, or if no margin is left and motion of
+        the output along `direction` (k,) raises it."""
         size = float(np.linalg.norm(direction))
-        if self.rate <= (1.0 - LEAST_MARGIN) * self.allowed or not size > 0.0:
+        if self.rate <= self.most or not size > 0.0:
             return
+        if self.rate <= (1.0 - LEAST_MARGIN) * self.allowed:
+            raise InfeasibleControlError(f"{self.words()}; it takes goals again when commands come sooner.")
         here = self.rate_at(q, self.held)
         velocity = self.directions.T @ (direction / size)
         there = self.rate_at(self._equations.moved(q, velocity, min(TOWARDS, size)), self.held)
@@ -289,12 +291,17 @@ class HeldGrowth:
 
     def words(self) -> str:
         """Reason for which motions are refused or stopped."""
-        most = min(self.affords, (1.0 - LEAST_MARGIN) * self.allowed)
+        most = self.most
         coming = f", {self._coming:.3g} 1/s before it could stop" if self.rate <= most < self._coming else ""
         return (
             f"the output diverges under a held command faster than the loop can hold it ({self.rate:.3g} 1/s in this "
             f"configuration{coming}, up to {most:.3g} 1/s can be held)"
         )
+
+    @property
+    def most(self) -> float:
+        """Rate [1/s] up to which neither the design nor the present delay lacks margin."""
+        return (1.0 - LEAST_MARGIN) * min(self.affords, self.allowed)
 
     @property
     def for_period(self) -> float:

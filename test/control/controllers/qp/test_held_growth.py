@@ -315,6 +315,28 @@ def test_a_mast_whose_delay_is_known_does_not_swing_up_on_its_actuators(period, 
     assert max(loop.errors) < most and loop.least() > 3.0 and loop.control.relaxed() == ()
 
 
+def test_a_mast_whose_commands_come_too_late_for_it_says_so_and_takes_no_goal():
+    """Its impedances resist a third of what weight pushes; 4 mm further it was lost without a word."""
+    robot = parse_robot(MAST.replace("YOUNG", "5"), "mast.yaml")
+    loop = DelayedLoop(robot, make_controller("qp", robot, period=0.006), 0.006, Delays((3, 3), (3, 3)))
+    loop.run(0.3)
+    (said,) = loop.control.relaxed()
+    assert re.match(
+        r"the output diverges .* faster than the loop can hold it \(12.* up to 11.3 1/s can be held\)", said
+    )
+    goal = loop.simulation.observe().pose[0] + np.array([0.004, 0.0, 0.0])
+    with pytest.raises(InfeasibleControlError, match="it takes goals again when commands come sooner"):
+        loop.control.set_goal(loop.time, goal)
+    loop.run(1.0)
+    assert max(loop.errors) < 1e-3 and loop.least() > 3.0
+    loop.set_delays(Delays((1, 1), (1, 1)))
+    loop.run(1.5)
+    assert loop.control.relaxed() == ()
+    loop.control.set_goal(loop.time, goal)
+    loop.run(2.0)
+    assert abs(loop.simulation.observe().pose[0][0] - goal[0]) < 5e-4
+
+
 def test_a_period_that_is_given_and_leaves_too_little_margin_is_said_with_the_one_that_would_be_chosen():
     robot = parse_robot(MAST.replace("YOUNG", "5"), "mast.yaml")
     fits = QPController.period_for(robot).seconds
