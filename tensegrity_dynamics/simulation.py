@@ -23,10 +23,12 @@ from .simulation_interface import Energy, Observation, SensorReadings, Simulator
 
 __all__ = ["Energy", "Observation", "Simulation", "pace"]
 
-WATCHED = ("implicit",)
-"""Integrators that damp motions which are fast relative to their step; their energy error is monitored."""
-TOLERATED_ERROR = 0.05
-"""Energy error of such an integrator relative to the largest energy in motion, above which a warning is given."""
+DAMPING = ("implicit",)
+"""Integrators that damp motions which are fast relative to their step; their energy error is checked in every call."""
+WATCH_STEPS = 64
+"""Steps between checks of the energy error of the other integrators, which is small except where steps are too long."""
+TOLERATED_LOSS, TOLERATED_GAIN = 0.05, 0.02
+"""Energy that an integrator may remove and add, relative to the largest energy in motion, without a warning."""
 
 
 class Simulation:
@@ -91,7 +93,7 @@ class Simulation:
                 self.integrator, self._choice = "implicit", f"integrator 'implicit' was chosen, because {error}"
         self._actuators = tuple(each.name for each in self.robot.actuators)
         self.simulator.actuator_names = self._actuators
-        self._is_watched = self.integrator in WATCHED
+        self._watch_steps = 1 if self.integrator in DAMPING else WATCH_STEPS
         self._energy_note = ""
         self._begin_balance()
 
@@ -115,30 +117,33 @@ class Simulation:
 
     def _begin_balance(self) -> None:
         energy = self.simulator.energy()
-        self._balance, self._liveliest = energy.balance, energy.kinetic
+        self._balance, self._liveliest, self._unwatched = energy.balance, energy.kinetic, 0
         self._heat = energy.damping + energy.friction
 
-    def _watch_energy(self) -> None:
-        """Warn once if a damping integrator has removed or added a large part of the motion energy."""
+    def _watch_energy(self, steps: int) -> None:
+        """Warn once if the integrator has removed or added a large part of the motion energy, after some more steps."""
+        self._unwatched += steps
+        if self._unwatched < self._watch_steps:
+            return
+        self._unwatched = 0
         energy = self.simulator.energy()
         lost = self._balance - energy.balance
         # dissipated energy also counts as motion energy: a motion can start and end between two checks
         heat = energy.damping + energy.friction - self._heat
         self._liveliest = max(self._liveliest, energy.kinetic + max(heat, 0.0) + lost)
-        rounding = 1e-9 * (abs(energy.elastic) + abs(energy.gravity))
-        if self._energy_note or abs(lost) <= TOLERATED_ERROR * self._liveliest + rounding:
+        # errors of rounding and of closed constraints are in proportion to what is stored
+        rounding = 1e-12 + 1e-7 * (abs(energy.elastic) + abs(energy.gravity))
+        tolerated = TOLERATED_LOSS if lost > 0.0 else TOLERATED_GAIN
+        if self._energy_note or abs(lost) <= tolerated * self._liveliest + rounding:
             return
         share = f"{100 * abs(lost) / max(self._liveliest, 1e-300):.0f} % of what was in motion"
         step = f"steps of {1e3 * self.time_step:.3g} ms"
-        what, why = (
-            ("taken {} out of", f"it damps what is fast against {step}")
-            if lost > 0.0
-            else ("added {} to", f"{step} are too long for it")
-        )
-        what = what.format(f"{abs(lost):.3g} J")
+        damps = self.integrator in DAMPING
+        what = f"taken {lost:.3g} J out of" if lost > 0.0 else f"added {-lost:.3g} J to"
+        why = f"it damps what is fast against {step}" if damps and lost > 0.0 else f"{step} are too long for it"
         self._energy_note = (
             f"at {self.time:.3g} s the {self.integrator} integrator has {what} the motion, {share}: {why}. Where that "
-            "matters take shorter steps or an explicit integrator."
+            f"matters take shorter steps{' or an explicit integrator' if damps else ''}."
         )
         warnings.warn(self._energy_note, AccuracyWarning, stacklevel=3)
 
@@ -173,7 +178,7 @@ class Simulation:
         part = self.time_step / self.shortest_period
         return (
             f"{self.integrator}, steps of {1e6 * self.time_step:.4g} us = {part:.3g} of the shortest period "
-            f"({1e3 * self.shortest_period:.4g} ms)"
+            f"({1e3 * self.shortest_period:.4g} ms, from {self.simulator.step_limit})"
         )
 
     def step(
@@ -218,8 +223,7 @@ class Simulation:
             if values:
                 self.command(mode, values)
         self.simulator.advance(count)
-        if self._is_watched:
-            self._watch_energy()
+        self._watch_energy(count)
         return self.simulator.state
 
     def step_arrays(
@@ -240,9 +244,9 @@ class Simulation:
             TensegrityError: the shape or mode is wrong, a set point is not finite (with its actuator), or the motion
                 cannot be simulated.
         """
-        result = self.simulator.step_arrays(set_points, mode, self._steps(steps, None))
-        if self._is_watched:
-            self._watch_energy()
+        count = self._steps(steps, None)
+        result = self.simulator.step_arrays(set_points, mode, count)
+        self._watch_energy(count)
         return result
 
     def _steps(self, steps: int | None, duration: float | None) -> int:

@@ -108,12 +108,13 @@ class Simulator(ABC):
     Attributes:
         integrator: name of the integrator. time_step: step [s].
         shortest_period: shortest period of the robot at the start [s]; steps of explicit integrators must be well below
-            it.
+            it. step_limit: text on what moves with that period.
     """
 
     integrator: str
     time_step: float
     shortest_period: float
+    step_limit: str = ""
 
     @property
     def note(self) -> str:

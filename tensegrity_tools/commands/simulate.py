@@ -155,13 +155,14 @@ def simulate(
     if simulation.time_step < SHORT_STEP and not integrator and "implicit" in type_of(loaded).integrators:
         notes.append(
             f"steps are as short as {1e6 * simulation.time_step:.2g} us, for the shortest period of "
-            f"{1e3 * simulation.shortest_period:.2g} ms; --integrator implicit takes longer ones and damps the fastest "
-            "motions."
+            f"{1e3 * simulation.shortest_period:.2g} ms, from {simulation.simulator.step_limit}; --integrator implicit "
+            "takes longer ones and damps the fastest motions."
         )
     figures = {
         "integrator": simulation.integrator,
         "time_step_s": simulation.time_step,
         "shortest_period_s": simulation.shortest_period,
+        "step_limit": simulation.simulator.step_limit,
         "steps": steps + 1,
         "wall_time_s": taken,
         "energy_J": {
@@ -198,7 +199,7 @@ def simulate(
     rows += [
         ("steps", f"{steps + 1} of {1e6 * simulation.time_step:.3g} us ({simulation.integrator})"),
         ("speed", f"{seconds / max(taken, 1e-9):.3g} times real time"),
-        ("shortest period", f"{1e3 * simulation.shortest_period:.3g} ms"),
+        ("shortest period", f"{1e3 * simulation.shortest_period:.3g} ms, from {simulation.simulator.step_limit}"),
     ]
     if last["position_m"] is not None:
         rows += [("output before", _pose(first)), ("output after", _pose(last))]

@@ -79,6 +79,35 @@ def test_energy_that_steps_add_to_a_spinning_arm_is_said_where_it_is_much(step: 
         assert "the implicit integrator has added" in simulation.note and "steps of 20 ms" in simulation.note
 
 
+BOX = """
+kind: mechanism
+name: thrown_box
+bodies: {box: {mass: 2, inertia: [0.01, 0.02, 0.03]}}
+joints: [{name: flight, kind: floating, parent: world, body: box, start: [0, 0, 0.5, 0.3, 0.2, 0]}]
+contact: {stiffness: 1e5, damping: 0, friction: 0.5}
+contact_parts: [{body: box, kind: box, size: [0.2, 0.3, 0.1]}]
+"""
+
+
+@pytest.mark.parametrize("steps", [1, 50])
+def test_energy_that_explicit_steps_add_in_impacts_is_said_where_it_is_much(steps: int) -> None:
+    robot = parse_robot(BOX)
+    quiet, simulation = Simulation(robot, 1e-5, "rk4", start="file"), Simulation(robot, 1e-3, "rk4", start="file")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", AccuracyWarning)
+        quiet.advance(duration=0.8)
+        assert abs(quiet.energy_error) < 5e-3 and quiet.note == "" and not said
+        for _ in range(800 // steps):
+            simulation.advance(steps)
+    assert simulation.energy_error > 0.5 and len(said) == 1
+    assert "the rk4 integrator has added" in simulation.note and simulation.note.endswith("take shorter steps.")
+
+
+def test_the_joint_that_moves_with_the_shortest_period_is_named() -> None:
+    stiff = ARM.replace("[0.3, 0, 0]}}", "[0.3, 0, 0]}, resistance: {stiffness: 1e6}}")
+    assert "from the motion of joint elbow)" in Simulation(parse_robot(stiff), start="file").report
+
+
 def test_the_work_of_servos_in_implicit_steps_is_what_the_arm_takes_up() -> None:
     limits = "position: [-9, 9], rate: 100, effort: 1e5"
     servos = f"actuators: [{{drives: shoulder, {limits}}}, {{drives: elbow, {limits}}}]"

@@ -104,9 +104,6 @@ class StructureSimulator(Simulator):
             3.37 as printed, which is unstable.
     """
 
-    step_limit: str = ""
-    """Text on the origin of the default step."""
-
     def __init__(
         self,
         robot: Robot,
