@@ -66,6 +66,9 @@ OVERSHOT = 0.5
 step is shortened."""
 MOST_SHORTENED = 20
 """Largest number of times that one step is shortened."""
+FALLING = 0.5
+"""Factor of the inertia shift after a whole step with a falling residual, if that fell less. A stiff rope shifts by so
+much inertia that a load on it swings down in steps of a thousandth of its way."""
 NO_STIFFNESS = 1e-7
 """Threshold, relative to the largest stiffness per inertia, below which a motion may have no stiffness."""
 IDLE_DISTANCE, IDLE_STEPS, IDLE_FORCE = 0.1, 10, 1e-4
@@ -436,7 +439,7 @@ class MechanismEquilibriumSolver:
         Returns the final configuration, the largest remaining force, the number of steps, and whether this force is
         within the tolerance.
         """
-        last, worst, iteration = np.inf, np.inf, 0
+        last, worst, iteration, taken = np.inf, np.inf, 0, 1.0
         for iteration in range(maximum_iterations + 1):
             # the pivots of this iterate are also used for all trial steps that are compared with it
             force = self._residual(q, tau, reuse=False)
@@ -451,7 +454,7 @@ class MechanismEquilibriumSolver:
                 # a cycle between slack and taut ends only if the steps become shorter and shorter
                 shift = min(10.0 ** (1 + iteration // 75), max(1.0, 2.0 * shift))
             elif np.isfinite(last):
-                shift *= max(0.1, worst / last)
+                shift *= min(max(0.1, worst / last), FALLING if taken == 1.0 else 1.0)
             last = worst
             stiffness, basis = self._stiffness(q, tau, force.size)
             if not np.isfinite(stiffness).all():  # a strand has zero length within the finite differences
@@ -460,7 +463,7 @@ class MechanismEquilibriumSolver:
                 step = self._step(q, stiffness, basis, force, shift)
             except np.linalg.LinAlgError:  # so far away that the inertia is lost in the rounding error
                 break
-            moved = self._search(q, tau, basis, step, force)
+            moved, taken = self._search(q, tau, basis, step, force)
             if moved is None:
                 break
             q = moved
@@ -706,8 +709,9 @@ class MechanismEquilibriumSolver:
 
     def _search(
         self, q: NDArray, tau: NDArray, basis: NDArray, step: NDArray, force: NDArray
-    ) -> NDArray[np.float64] | None:
-        """Configuration after the step, at most 0.1 rad or m away; the step is shortened until the loops close.
+    ) -> tuple[NDArray[np.float64] | None, float]:
+        """Configuration after the step, at most 0.1 rad or m away, and the part of the step that was taken; the step is
+        shortened until the loops close.
 
         A step follows the driving force. If a cable becomes taut or slack during the step, Newton's method can go so
         far that the force at the end drives it back equally strongly, and the iteration oscillates without end. Such a
@@ -734,7 +738,7 @@ class MechanismEquilibriumSolver:
             if not back > OVERSHOT * driving > 0.0:
                 break
             scale *= max(0.1, driving / (driving + back))
-        return moved
+        return moved, scale
 
     def _shape(self, q: NDArray, tau: NDArray, residual: float, iterations: int) -> MechanismEquilibrium:
         force = self._residual(q, tau, reuse=False)

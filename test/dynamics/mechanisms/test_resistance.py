@@ -131,6 +131,40 @@ def test_energy_stays_in_balance_with_resistances_of_loops():
         assert abs(simulation.energy_error) < 1e-5 * whole
 
 
+PISTON = """
+name: piston
+kind: mechanism
+gravity: [0, 0, 0]
+bodies: {{rod: {{mass: 2, inertia: [0.02, 0.03, 0.05]}}}}
+joints: [{{name: flight, kind: floating, parent: world, body: rod, start: [0.07, 0, 0, 0.4, 0, 0]}}]
+loops: [{{name: tube, kind: cylindrical, before: world, after: rod, frame_before: {{z: [1, 0, 0], y: [0, 1, 0]}},
+  frame_after: {{z: [1, 0, 0], y: [0, 1, 0]}}, sliding: {{stiffness: 300, rest: 0.02{sliding}}},
+  turning: {{stiffness: 1.5{turning}}}}}]
+"""
+
+
+def test_springs_of_a_loop_that_slides_and_turns_swing_with_their_periods():
+    simulation = Simulation(parse_robot(PISTON.format(sliding="", turning="")), 1e-3, start="file")
+    assert simulation.energy().elastic == pytest.approx(0.5 * 300 * 0.05**2 + 0.5 * 1.5 * 0.4**2, rel=1e-12)
+    simulation.advance(duration=10.0)
+    q = simulation.state.q
+    assert q[0] == pytest.approx(0.02 + 0.05 * np.cos(np.sqrt(300 / 2) * 10.0), abs=1e-9)
+    assert 2.0 * np.arctan2(q[4], q[3]) == pytest.approx(0.4 * np.cos(np.sqrt(1.5 / 0.02) * 10.0), abs=1e-8)
+    assert abs(simulation.energy_error) < 1e-9
+
+
+def test_energy_stays_in_balance_for_ten_seconds_with_all_that_resists_in_a_loop():
+    laws = {
+        "sliding": ", damping: 3, friction: 0.5, friction_speed: 0.01",
+        "turning": ", damping: 0.01, limits: [-0.2, 0.3], stop_stiffness: 50, stop_damping: 0.2",
+    }
+    simulation = Simulation(parse_robot(PISTON.format(**laws)), 2.5e-4, start="file")
+    simulation.advance(duration=10.0)
+    energy = simulation.energy()
+    assert min(energy.friction, energy.damping) > 0.1
+    assert abs(simulation.energy_error) < 1e-8
+
+
 @settings(max_examples=8, deadline=None)
 @given(
     st.tuples(*[st.floats(0, 10)] * 5), st.floats(-1, 1), st.floats(-5, 5),

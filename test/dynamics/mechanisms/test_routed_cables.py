@@ -714,3 +714,27 @@ routed_cables:
         strain = 0.05 * 9.80665 / (200e9 * np.pi * radius**2)
         assert shape.q[1] == pytest.approx(drop - rest * (1 + strain), abs=1e-14 * drop)
         assert shape.stable
+
+
+@pytest.mark.parametrize("aside", [-0.03, 0.005, 0.15])
+def test_a_load_aside_on_a_stiff_rope_over_a_pulley_comes_to_hang_below_it(aside):
+    """The rope resists 5000 times as much as the weight does to a swing, and the pulley has an inertia of its own."""
+    robot = parse_robot(f"""
+name: hoist
+kind: mechanism
+bodies: {{drum: {{mass: 1, inertia: [1, 1, 1]}}, sheave: {{mass: 2, inertia: [0.004, 0.008, 0.004]}}, x: {{}},
+  load: {{mass: 30, inertia: [1, 1, 1]}}}}
+joints:
+  - {{name: drumJt, kind: revolute, parent: world, body: drum, axis: [0, 1, 0], frame: {{at: [-1, 0, 0]}}}}
+  - {{name: sheaveJt, kind: revolute, parent: world, body: sheave, axis: [0, 1, 0]}}
+  - {{name: xJt, kind: prismatic, parent: world, body: x, axis: [1, 0, 0], start: [{0.1 + aside}]}}
+  - {{name: zJt, kind: prismatic, parent: x, body: load, axis: [0, 0, 1], start: [-2.5]}}
+routed_cables:
+  - {{name: rope, young: "20 GPa", cable_radius: "3 mm", tension: "290 N",
+     route: [{{joint: drumJt, radius: 0.1, side: 1}}, {{joint: sheaveJt, radius: 0.1, side: 1, friction: 0.12}},
+       {{body: load, at: [0, 0, 0]}}]}}
+""")
+    shape = MechanismEquilibriumSolver(robot.mechanism, ("drumJt",)).solve(robot.model.start)
+    assert shape.q[2] == pytest.approx(0.1, abs=1e-9)
+    assert shape.routes["rope"].tensions == pytest.approx([30 * 9.80665] * 2, rel=1e-8)
+    assert shape.stable
