@@ -60,5 +60,5 @@ which regularised friction needs (0: it sticks below its bound)."""
 TABLE_COLUMNS = 29
 """Number of sizes and addresses in the argument table of the kernels of routed cables."""
 
-FINE, OVERLAP, FLEET, TURNED_TOO_FAR, LIFTED, DRUM_EMPTY, DRUM_FULL = range(7)
+FINE, OVERLAP, FLEET, TURNED_TOO_FAR, LIFTED, DRUM_EMPTY, DRUM_FULL, USED_UP = range(8)
 """Values of STATUS."""

@@ -26,6 +26,7 @@ from .columns import (
     DRIVE,
     ELASTIC,
     EXCESS,
+    FINE,
     FIRST,
     GRADIENT,
     HIGHEST,
@@ -38,18 +39,21 @@ from .columns import (
     REST_NOW,
     RUBBED,
     SLIP,
+    STATUS,
     STIFFNESS,
     STRAIN,
     STRAIN_RATE,
     TENSION,
     TRIAL,
     TURNING_V,
+    USED_UP,
     W_ENTRY,
     W_EXIT,
     W_IN,
     W_OUT,
     W_TURN_IN,
     W_TURN_OUT,
+    WHERE,
     WIDTH,
 )  # fmt: skip
 from .creep import find_creep, pull
@@ -65,6 +69,8 @@ def find_tensions(elements, cable, first, last, state, result):
         if e > first and elements[e, HOLDS] == 0.0:
             continue
         own = state[e]
+        if own[REST_NOW] <= 0.0 and result[STATUS] == FINE:
+            result[STATUS], result[WHERE] = USED_UP, e - first
         pull(cable, own)
         if own[STRAIN] > 0.0:
             elastic = cable[STIFFNESS] * own[STRAIN]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import TensegrityError
-from .columns import DRUM_EMPTY, DRUM_FULL, FLEET, LIFTED, OVERLAP, TURNED_TOO_FAR
+from .columns import DRUM_EMPTY, DRUM_FULL, FLEET, LIFTED, OVERLAP, TURNED_TOO_FAR, USED_UP
 from .route_model import RouteModel
 
 MOST_STRAIN = 0.5
@@ -156,4 +156,9 @@ def route_problem(cable: RoutedCable | RouteModel, status: int, number: int) -> 
         return f"the drum at {label} is empty: nothing of the cable is left on it."
     if status == DRUM_FULL:
         return f"the drum at {label} is full: all of its layers are wound."
+    if status == USED_UP:
+        return (
+            f"after {label} nothing of it is left before it is held again: more was wound in than was there; wind "
+            "less, or make it longer."
+        )
     return f"something is wrong at {label}."

@@ -738,3 +738,25 @@ routed_cables:
     assert shape.q[2] == pytest.approx(0.1, abs=1e-9)
     assert shape.routes["rope"].tensions == pytest.approx([30 * 9.80665] * 2, rel=1e-8)
     assert shape.stable
+
+
+def test_a_cable_of_which_more_is_wound_in_than_there_was_is_refused_by_name():
+    """A rest length below zero would count as slack."""
+    robot = parse_robot("""
+name: winch
+kind: mechanism
+bodies: {drum: {mass: 1, inertia: [1, 1, 1]}, load: {mass: 2, inertia: [1, 1, 1]}}
+joints:
+  - {name: drumJt, kind: revolute, parent: world, body: drum, axis: [0, 1, 0]}
+  - {name: loadJt, kind: prismatic, parent: world, body: load, axis: [0, 0, 1], frame: {at: [0.1, 0, -1.4]}}
+routed_cables:
+  - {name: rope, young: 1e9, cable_radius: 0.001, strain: 0.001,
+     route: [{joint: drumJt, radius: 0.1, side: 1}, {body: load, at: [0, 0, 0]}]}
+""")
+    message = r"rope .*after route\[0\].* nothing of it is left .* wind less"
+    with pytest.raises(NoEquilibriumError, match=message):
+        MechanismEquilibriumSolver(robot.mechanism, ("drumJt", "loadJt")).solve(robot.model.start, {"drumJt": -14.1})
+    simulation = Simulation(robot, 1e-3, start="file")
+    simulation.set_state([-14.1, 0.0])
+    with pytest.raises(TensegrityError, match=message):
+        simulation.advance(1)
