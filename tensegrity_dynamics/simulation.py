@@ -37,7 +37,7 @@ class Simulation:
     Args:
         robot: robot, or model (then without actuators).
         time_step: step [s]; by default a twentieth of the shortest period of the robot, for `implicit` 1 ms (or this
-            value, if it is larger).
+            value, if it is larger). For `adaptive` the interval of servos and results, 1 ms; its own steps are others.
         integrator: "rk4", "rattle" (structures), "implicit" or "adaptive" (mechanisms); by default that of the kind of
             robot, or "implicit" for a mechanism so stiff that explicit steps would be shorter than 0.1 us (see `note`).
         rigid_bars: for structures: whether bars are constraints (default) or springs.

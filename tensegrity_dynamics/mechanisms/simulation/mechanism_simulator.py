@@ -186,9 +186,11 @@ class MechanismSimulator(Simulator):
         self.drives = self._make_drives()
         self._stepper = self._make_stepper()
         self.shortest_period = self._shortest_period()
-        usual = IMPLICIT_STEP if integrator == "implicit" else min(1e-3, self.shortest_period / 20.0)
-        if time_step is None and usual < SHORTEST_STEP:
-            raise self._step_too_short(usual)
+        explicit = min(1e-3, self.shortest_period / 20.0)
+        if time_step is None and integrator != "implicit" and explicit < SHORTEST_STEP:
+            raise self._step_too_short(explicit)
+        # steps of "adaptive" are the intervals of servos; those of its method have error control
+        usual = explicit if integrator == "rk4" else IMPLICIT_STEP
         self.time_step = usual if time_step is None else float(time_step)
         self.reset()
 

@@ -314,3 +314,21 @@ def test_servos_at_their_effort_limits_come_to_rest_at_every_step(step, integrat
         for name, position in goal.items():
             assert seen.positions[name] == pytest.approx(position, abs=1e-6)
             assert abs(seen.rates[name]) < 1e-4
+
+
+def test_servos_beside_error_control_have_their_interval_whatever_the_shortest_period_is():
+    robot = parse_robot("""
+name: stiff
+kind: mechanism
+bodies: {arm: {mass: 1, inertia: [0.01, 0.01, 0.01]}, tip: {mass: 0.01, inertia: [1e-5, 1e-5, 1e-5]}}
+joints:
+  - {name: slide, kind: prismatic, parent: world, body: arm, axis: [1, 0, 0]}
+  - {name: spring, kind: prismatic, parent: arm, body: tip, axis: [1, 0, 0], resistance: {stiffness: 1e4, damping: 20}}
+actuators: [{name: motor, drives: slide, position: [-1, 1], rate: 0.2, effort: 500}]
+""")
+    assert Simulation(robot, integrator="rk4").time_step < 3e-4
+    simulation = Simulation(robot, integrator="adaptive")
+    assert simulation.time_step == 1e-3
+    simulation.advance(duration=0.08, position={"motor": 0.01})
+    assert simulation.state.q[0] == pytest.approx(0.01, abs=1e-3)
+    assert abs(simulation.energy_error) < 1e-6
