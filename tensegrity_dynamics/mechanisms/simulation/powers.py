@@ -76,7 +76,7 @@ def load_power(flat, work):
     return power
 
 
-@for_compiled_callers
+@allocation_free
 def powers_in(flat, q, v, work, out):
     """`powers_of` for the motion and forces stored in work, which were last evaluated at q and v."""
     energy = cable_powers(flat, q, v, work, out)

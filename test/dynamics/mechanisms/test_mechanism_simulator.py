@@ -15,6 +15,7 @@ from tensegrity_dynamics.mechanisms.cable_substitution import with_cables
 from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import equations
 from tensegrity_dynamics.mechanisms.kinematics.body_kinematics import body_kinematics
 from tensegrity_dynamics.mechanisms.kinematics.loop_reduction import make_reduction_workspace
+from tensegrity_dynamics.mechanisms.simulation import adaptive
 from tensegrity_dynamics.mechanisms.simulation.adaptive import integrate
 from tensegrity_dynamics.mechanisms.simulation.runge_kutta import runge_kutta
 from tensegrity_dynamics.mechanisms.workspace import make_stage_workspace, make_workspace
@@ -332,3 +333,18 @@ actuators: [{name: motor, drives: slide, position: [-1, 1], rate: 0.2, effort: 5
     simulation.advance(duration=0.08, position={"motor": 0.01})
     assert simulation.state.q[0] == pytest.approx(0.01, abs=1e-3)
     assert abs(simulation.energy_error) < 1e-6
+
+
+def test_error_control_finds_the_types_of_its_arguments_once(monkeypatch):
+    """A kernel without an entry for Python finds them anew in every call, for longer than it then computes."""
+    simulation = Simulation(load_robot("single_strut"), integrator="adaptive")
+    simulation.advance(1)
+    calls = []
+    kernels = {name: each for name, each in vars(adaptive).items() if hasattr(each, "_compile_for_args")}
+    if not kernels:
+        pytest.skip("compilation is switched off")
+    for name, kernel in kernels.items():
+        found = kernel._compile_for_args
+        monkeypatch.setattr(kernel, "_compile_for_args", lambda *a, n=name, f=found: calls.append(n) or f(*a))
+    simulation.advance(2)
+    assert {"accelerate", "powers_in"} <= kernels.keys() and not calls
