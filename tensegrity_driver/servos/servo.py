@@ -95,6 +95,7 @@ class Servo:
         prepared: set up, and not rebooted since. may_have_rebooted: silent for so long that a reboot is possible.
         state_due: the state is to be read in the next cycle. alert: it reports a hardware error (protocol 2).
         torque: as requested and confirmed. watchdog: armed by the driver.
+        astray: cycles in which it has turned otherwise than commanded, for a wheel.
         sent: raw values of the ceilings last written, by register; all of them belong to the state.
         goal: register that drives it. ceiling: raw torque ceiling in EEPROM.
     """
@@ -111,6 +112,7 @@ class Servo:
     alert: bool = False
     torque: Torque = Torque.OFF
     watchdog: bool = False
+    astray: int = 0
     sent: dict[str, int] = field(default_factory=dict)
     ceiling: int | None = None
 

@@ -42,6 +42,9 @@ SILENT_CYCLES = 3
 """Number of cycles without an answer after which a servo is read separately and may have rebooted."""
 MAX_BOARD_TRIES = 3
 """Number of requests to the potentiometer board before `check` reports it as silent."""
+ASTRAY_CYCLES, ASTRAY_SPEED = 5, 0.05
+"""Number of cycles in which a wheel turns faster than this [rad/s], but not as commanded, after which a group write may
+not have reached it."""
 Writes = dict[tuple[int, int, int], dict[int, bytes]]
 """Register contents to write, by stage, address and size, then by id."""
 CEILING_STAGE, REST_STAGE, TORQUE_STAGE, GOAL_STAGE = range(4)
@@ -307,8 +310,8 @@ class ServoGroup:
         self._port_was_lost |= self.bus.open()
         errors: list[str] = []
         writes: Writes = {}
-        ordered_before = [  # servos with torque although torque off was sent before
-            servo
+        again: list[tuple[Servo, Register, bytes]] = [  # servos with torque although torque off was sent before
+            (servo, servo.model.register("torque_enable"), b"\0")
             for servo in map(self._servo, (name for name, each in commands.items() if each.kind is Drive.TORQUE_OFF))
             if servo.torque is Torque.OFF and servo.reading.torque_on is not False
         ]
@@ -316,28 +319,31 @@ class ServoGroup:
             servo = self._servo(name)
             try:
                 self._collect(servo, command, writes)
+                if servo.astray > ASTRAY_CYCLES and command.kind is Drive.VELOCITY:
+                    again.append((servo, servo.goal, _speed(servo, command)))
             except BusError as error:
                 errors.append(f"{servo.label}: {error}")
         for key in sorted(writes):
             _, address, size = key
             self.bus.sync_write(address, size, writes[key])
-        self._let_go_one_by_one(ordered_before)
+        self._write_one_by_one(again)
         if errors:
             raise BusError(" ".join(errors))
 
-    def _let_go_one_by_one(self, servos: list[Servo]) -> None:
-        """Second method for servos that have torque after a group write: one acknowledged write to each."""
+    def _write_one_by_one(self, writes: list[tuple[Servo, Register, bytes]]) -> None:
+        """Second method where a group write has had no effect: one acknowledged write to each servo."""
         unanswered = 0
-        for k in range(len(servos)):
+        for k in range(len(writes)):
             if unanswered >= MAX_UNANSWERED:
                 self._single_index += k  # the next cycle starts with the others
                 return
-            servo = servos[(self._single_index + k) % len(servos)]
-            unanswered += not self.bus.write_block(servo.id, servo.model.register("torque_enable").address, b"\0")
+            servo, register, data = writes[(self._single_index + k) % len(writes)]
+            unanswered += not self.bus.write_block(servo.id, register.address, data)
 
     def _collect(self, servo: Servo, command: ServoCommand, writes: Writes) -> None:
         """Add the writes for one command."""
         if command.kind is Drive.TORQUE_OFF:
+            servo.astray = 0
             if servo.torque is not Torque.OFF or servo.reading.torque_on is not False:
                 _add(writes, TORQUE_STAGE, servo, servo.model.register("torque_enable"), b"\0")
                 servo.torque, servo.state_due = Torque.OFF, True
@@ -348,6 +354,7 @@ class ServoGroup:
             _add(writes, REST_STAGE, servo, goal, b"\0\0")
             return
         if not servo.prepared or servo.may_have_rebooted:
+            servo.astray = 0
             return
         if servo.model.counts_turns:
             if command.kind is not Drive.POSITION:
@@ -372,7 +379,9 @@ class ServoGroup:
             if command.kind is not Drive.VELOCITY:
                 raise BusError(f"an {servo.model.name} is driven by speeds here, not by {command.kind.value}.")
             self._ceiling(servo, "torque_limit", command.torque_fraction, writes)
-            _add(writes, REST_STAGE, servo, goal, goal.encode_nearest(command.speed).to_bytes(2, "little"))
+            turns = servo.reading.speed or 0.0
+            servo.astray = servo.astray + 1 if abs(turns) > ASTRAY_SPEED and turns * command.speed <= 0.0 else 0
+            _add(writes, REST_STAGE, servo, goal, _speed(servo, command))
         if servo.torque is not Torque.ON:
             _add(writes, TORQUE_STAGE, servo, servo.model.register("torque_enable"), b"\1")
             servo.torque, servo.state_due = Torque.REQUESTED, True
@@ -410,6 +419,10 @@ class ServoGroup:
             return self.servos[name]
         except KeyError:
             raise BusError(unknown_name("actuator with a servo", name, self.servos)) from None
+
+
+def _speed(servo: Servo, command: ServoCommand) -> bytes:
+    return servo.goal.encode_nearest(command.speed).to_bytes(2, "little")
 
 
 def _add(writes: Writes, stage: int, servo: Servo, register: Register, data: bytes) -> None:

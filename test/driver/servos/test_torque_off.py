@@ -48,3 +48,20 @@ def test_where_no_write_arrives_it_says_within_three_cycles_to_cut_the_supply(se
         cell.driver.stop("test")
         with pytest.raises(BusError, match=r"torque may still be on \(draw_1.*Switch the servo supply off"):
             cell.driver.end(release_torque=True)
+
+
+@pytest.mark.parametrize("way", [-0.01, 0.01])
+def test_a_wheel_whose_group_writes_are_lost_on_the_way_is_stopped_by_writes_of_its_own(
+    way: float, tmp_path: Path
+) -> None:
+    """At its last speed it would pay out until its tendon is slack, held in vain by group writes."""
+    with emulated_cell(tmp_path, WHEELS) as cell:
+        cell.run(5)
+        cell.goals = {N: cell.length(N) + way}
+        cell.run(10)
+        cell.emulated.faults.lose_writes(N, singles=False)
+        cell.goals = {N: cell.length(N)}
+        cell.run(15)
+        stands = cell.length(N)
+        cell.run(60)
+        assert abs(cell.length(N) - stands) < 2e-3

@@ -85,7 +85,7 @@ def test_a_robot_that_is_not_there_is_named_with_its_namespace(waiting, inside, 
 
 @pytest.mark.parametrize("namespace", ["left/../x", "1a", "a b", "ä", "a//b", "~/x", "x" + chr(10)])
 def test_a_namespace_that_ros_does_not_accept_is_refused_in_words(namespace: str) -> None:
-    with pytest.raises(TensegrityError, match="the namespace .* is none"), watching(namespace):
+    with pytest.raises(TensegrityError, match=r"the namespace .* is none"), watching(namespace):
         pass
 
 
