@@ -48,6 +48,8 @@ DISK_REFUSES = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 ENDED_AT_ONCE = ("compile",)
 """Commands that a signal may end at any point. Exceptions inside LLVM are lost or converted to others, and compiled
 functions are stored only in complete files."""
+LISTENING = ("up", "goal", "follow", "push", "payload", "status", "hold", "stop", "release")
+"""Commands that listen to signals themselves (`Ending`) before they open anything; until then a signal may end them."""
 STYLE: dict[str, Any] = {"add_completion": False, "rich_markup_mode": "markdown", "pretty_exceptions_enable": False}
 
 
@@ -86,7 +88,7 @@ class LazyGroup(TyperGroup):
         except ModuleNotFoundError as error:
             action = _unavailable(error)
             settings = {"ignore_unknown_options": True, "allow_extra_args": True}
-        if signal.getsignal(signal.SIGINT) is end_at_once and name not in ENDED_AT_ONCE:
+        if signal.getsignal(signal.SIGINT) is end_at_once and name not in ENDED_AT_ONCE + LISTENING:
             signal.signal(signal.SIGINT, signal.default_int_handler)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
         if isinstance(action, typer.Typer):  # has subcommands

@@ -380,6 +380,32 @@ def test_a_program_ends_quietly_while_it_imports(start, tmp_path, monkeypatch, l
         assert "cli" not in words[1] or program.said.splitlines()[-1] == f"ended by {number.name}"
 
 
+BEFORE_LISTENING = """
+import sys, time
+sys.argv = ["tensegrity", *sys.argv[1:]]
+import tensegrity_tools.cli as cli
+from tensegrity_tools.commands import running_robot, up
+
+def stand(*_, **__):
+    print("standing", flush=True)
+    while True:
+        time.sleep(0.01)
+
+up._refuse_foreign = running_robot.read_quantity = stand
+cli.app()
+"""
+
+
+@pytest.mark.parametrize(("words", "statuses"), [(("up", "sim"), (0, 0)), (("goal", "0", "0", "0"), (130, 143))])
+def test_a_command_ends_quietly_between_its_imports_and_what_it_opens(start, words, statuses):
+    for number, status in zip(SIGNALS, statuses, strict=True):
+        program = start("-c", BEFORE_LISTENING, *words)
+        program.wait_until(lambda program=program: "standing" in program.said)
+        program.process.send_signal(number)
+        program.assert_quiet(status)
+        assert program.said.splitlines()[-1] == f"ended by {number.name}"
+
+
 @pytest.mark.long
 def test_a_node_ends_quietly_while_its_kernels_are_compiled(start_node, tmp_path, monkeypatch):
     cache = tmp_path / "kernels"
