@@ -18,6 +18,7 @@ from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.robots.quantities import read_quantity
 
 from ..runtime.closed_loop import TrajectoryRun, Waypoint, through_libraries
+from ._progress import report
 
 Change = Callable[[dict[str, Any]], None]
 
@@ -121,6 +122,24 @@ def same_bits(first: TrajectoryRun, second: TrajectoryRun) -> bool:
     return all(
         np.array_equal(getattr(first, name), getattr(second, name)) for name in ("q", "v", "commands", "tensions")
     )
+
+
+def twice_through_nodes(
+    part: str, error: Callable[[TrajectoryRun], float], run: TrajectoryRun, *given: Any, **options: Any
+) -> dict[str, Any]:
+    """Result of two runs with the real nodes in lock-step, beside the same run with the libraries.
+
+    Args:
+        part: what is run, for the progress. error: largest error of a run. given, options: of `run_trajectory`.
+    """
+    report(f"{part}, through the nodes, twice")
+    runs = [run_trajectory(*given, nodes=True, **options) for _ in range(2)]
+    return {
+        "largest_error": error(runs[0]),
+        "apart": spread(error(runs[0]), error(run)),
+        "two_runs_have_the_same_bits": same_bits(*runs),
+        "simulated_seconds_per_second": float(runs[0].times[-1]) / runs[0].wall,
+    }
 
 
 def through_nodes_in_words(rows: Sequence[dict[str, Any]]) -> str:

@@ -30,7 +30,16 @@ from ..output import table
 from ..runtime.closed_loop import TrajectoryRun
 from . import manipulator, near_rigid
 from ._progress import figures, report
-from ._runs import Variants, gravity_vector, groups, listed, quantities, run_trajectory
+from ._runs import (
+    Variants,
+    gravity_vector,
+    groups,
+    listed,
+    quantities,
+    run_trajectory,
+    through_nodes_in_words,
+    twice_through_nodes,
+)
 
 NAME = "qp"
 DESCRIPTION = "sections 5.3 and 5.4 of 000 by one quadratic program a period, without any plan"
@@ -52,6 +61,7 @@ def run(
     state: str = "truth",
     gravity: float = STANDARD_GRAVITY,
     strut_gravity: bool = False,
+    nodes: bool = False,
 ) -> dict[str, Any]:
     """Run the experiment: errors, tensions and torques.
 
@@ -63,6 +73,7 @@ def run(
         period: control period of the single strut [s]. state: "truth" or "observer".
         gravity: m/s^2, on the manipulator; without it no prestress keeps its cables tight.
         strut_gravity: whether gravity acts on the single strut.
+        nodes: whether the paths, with nothing late or wrong, are also run with the real nodes in lock-step, twice.
 
     Raises:
         TensegrityError: an unknown robot, path or state.
@@ -75,7 +86,7 @@ def run(
         variants, each_path = Variants(), listed(paths, "paths", tuple(manipulator.PATHS))
         arm = partial(_row, _arm(variants, gravity), observer=observer)
         rows = [
-            arm(path, held, share, actuation)
+            arm(path, held, share, actuation, nodes=nodes)
             for path in each_path
             for held, actuation in ((5e-3, "impedance"), (5e-3, "effort"), (1e-3, "impedance"))
         ]
@@ -84,13 +95,13 @@ def run(
         rows.append(arm(each_path[-1], 5e-3, SHORT, "impedance", plant=stiffer, label="E, masses + 10 %"))
     if "single_strut" in chosen:
         struts = [
-            _strut(young, period, actuation, observer, strut_gravity)
+            _strut(young, period, actuation, observer, nodes, strut_gravity)
             for young in quantities(moduli, "moduli", "stress") for actuation in ("impedance", "effort")
         ]  # fmt: skip
     return {"experiment": NAME, "floor_N": manipulator.FLOOR, "rows": rows, "single_strut": struts}
 
 
-def _strut(young: float, period: float, actuation: str, observer: bool, gravity: bool) -> dict[str, Any]:
+def _strut(young: float, period: float, actuation: str, observer: bool, nodes: bool, gravity: bool) -> dict[str, Any]:
     """Result of the single strut along the path of table 5.6."""
     part = f"single strut, {1e-6 * young:g} MPa, {actuation}"
     report(part)
@@ -100,14 +111,19 @@ def _strut(young: float, period: float, actuation: str, observer: bool, gravity:
     model = NearRigidModel(robot, near_rigid.TRACKED)
     points = near_rigid.waypoints(model)
     floor = near_rigid.STRESS * robot.mechanism.cables[0].area
-    found = run_trajectory(
-        file, "qp", points, nodes=False, period=period, time_step=near_rigid.STEP, observer=observer,
-        parameters={"actuation": actuation, "floor": floor},
-    )  # fmt: skip
+    through: dict[str, Any] = {
+        "period": period, "time_step": near_rigid.STEP, "observer": observer,
+        "parameters": {"actuation": actuation, "floor": floor},
+    }  # fmt: skip
+    found = run_trajectory(file, "qp", points, nodes=False, **through)
     knots = np.array([(0.0, 0.0), *((point[0], point[1]) for _, point, _ in points)])
     reference = HermiteSpline([0.0, *(time for time, _, _ in points)], knots, np.zeros_like(knots))
-    errors = np.abs(np.array([model.tracked_at(q) for q in found.q]) - _angles(reference.value(found.times)))
-    row = {
+
+    def errors_of(run: TrajectoryRun) -> Array:
+        return np.abs(np.array([model.tracked_at(q) for q in run.q]) - _angles(reference.value(run.times)))
+
+    errors = errors_of(found)
+    row: dict[str, Any] = {
         "young_Pa": young,
         "period_s": period,
         "actuation": actuation,
@@ -116,6 +132,10 @@ def _strut(young: float, period: float, actuation: str, observer: bool, gravity:
         "least_tension_over_floor": float(np.min(found.tensions)) / floor,
         "largest_torque_N_m": float(np.max(np.abs(found.commands))),
     }
+    if nodes:
+        row["through_nodes"] = twice_through_nodes(
+            part, lambda run: float(np.max(errors_of(run))), found, file, "qp", points, **through
+        )
     return figures(part, row)
 
 
@@ -142,19 +162,26 @@ def _arm(variants: Variants, gravity: float, *, stiffer: bool = False) -> Path:
 
 def _row(
     robot: Path, path: str, period: float, share: float, actuation: str, *, observer: bool, delay: int = 0,
-    plant: Path | None = None, label: str = "",
+    plant: Path | None = None, label: str = "", nodes: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
     part = f"manipulator, {path}, {1e3 * period:g} ms, {actuation}, {delay} periods late, {label or 'as modelled'}"
     report(part)
     spline = manipulator.path(path, share)
-    found: TrajectoryRun = run_trajectory(
-        robot, "qp", manipulator.waypoints(spline), nodes=False, period=period, time_step=1e-3, delay=delay,
-        observer=observer, plant=plant, parameters={"actuation": actuation},
-    ).after(manipulator.SETTLED)  # fmt: skip
-    reference = np.array([spline.value(min(float(time), spline.end)) for time in found.times])
-    errors = np.linalg.norm(found.poses - reference, axis=1)
+    points = manipulator.waypoints(spline)
+    through: dict[str, Any] = {
+        "period": period, "time_step": 1e-3, "delay": delay, "observer": observer, "plant": plant,
+        "parameters": {"actuation": actuation},
+    }  # fmt: skip
+
+    def errors_of(run: TrajectoryRun) -> Array:
+        run = run.after(manipulator.SETTLED)
+        reference = np.array([spline.value(min(float(time), spline.end)) for time in run.times])
+        return np.asarray(np.linalg.norm(run.poses - reference, axis=1))
+
+    whole = run_trajectory(robot, "qp", points, nodes=False, **through)
+    found, errors = whole.after(manipulator.SETTLED), errors_of(whole)
     limit = max(each.effort for each in load_robot("manipulator").actuators)
-    row = {
+    row: dict[str, Any] = {
         "path": path,
         "share": share,
         "period_s": period,
@@ -166,6 +193,10 @@ def _row(
         "least_tension_over_floor": float(np.min(found.tensions)) / manipulator.FLOOR,
         "largest_torque_over_limit": float(np.max(np.abs(found.commands))) / limit,
     }
+    if nodes:
+        row["through_nodes"] = twice_through_nodes(
+            part, lambda run: float(np.max(errors_of(run))), whole, robot, "qp", points, **through
+        )
     return figures(part, row)
 
 
@@ -191,3 +222,6 @@ def render(result: dict[str, Any], console: Console) -> None:
     ]  # fmt: skip
     if rows:
         console.print(table("single strut, table 5.6", heads, rows, right=(0, 1, 3, 4, 5, 6)))
+    nodes = [row["through_nodes"] for row in (*result["rows"], *result["single_strut"]) if "through_nodes" in row]
+    if nodes:
+        console.print(through_nodes_in_words(nodes), highlight=False)
