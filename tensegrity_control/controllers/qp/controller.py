@@ -112,6 +112,10 @@ CALM = 2.0
 LEADING_TENSION_WEIGHT = 1e-6
 """Weight of tension errors where free motions follow shapes at rest. `TENSION_WEIGHT` would hold the tensions and
 neglect the posture."""
+RUBBED = 8.0
+"""Largest stiffness that compensated friction adds to that of the output's loop, as a multiple of it. The compensation
+follows the error, since an output that sticks must come loose, and within the width of a stated friction that is steep:
+a boom without the friction of its file swung up and was lost at 55."""
 WITHOUT_FLOOR = 0.1
 """Fraction of its initial tension that a cable keeps where no floor is given. This control needs tight cables."""
 
@@ -241,7 +245,7 @@ class QPController(SampledController):
         self._planned = np.zeros(self._rows.size)
         self._retreat = ImpedanceHold()
         self._seen_at, self._departed = 0.0, -math.inf
-        self._period_caution = ""
+        self._period_caution, self._looser = "", math.inf
         self._bounded: dict[str, float] | None = None  # gains whose tension bounds stay valid
         self._stands = False  # whether actuators that hold their positions hold the robot at rest
         self._impedance: ImpedanceGains | None = None
@@ -318,6 +322,7 @@ class QPController(SampledController):
             raise TensegrityError("this controller needs q and v in structure_state; is the robot a mechanism?")
         q = np.array(state.q, dtype=np.float64)
         v = np.zeros(self.robot.mechanism.velocity_count) if state.v is None else np.array(state.v)
+        self._refuse_sizes(q, v)
         self.equations.update(q, v)
         self._take_start()
         self._refuse_slack()
@@ -345,8 +350,15 @@ class QPController(SampledController):
         growth.refuse(self.period)
         self._begin_free(q, growth.affords)
         self.equations.update(q, v)
+        self._looser = self._find_looser(q)
         self._period_caution = self._caution(self._rate_for_period)
         super().reset(time, state)
+
+    def _find_looser(self, q: Array) -> float:
+        """Time [s] whose product with w^2 and an error is the rate at which friction is compensated, at most."""
+        slopes = self.equations.friction_slopes(q, self.growth.directions)
+        steepest = float(np.max(np.linalg.eigvals(self.equations.arrays.mobility @ slopes).real, initial=0.0))
+        return RUBBED / steepest if steepest > 0.0 else math.inf
 
     def _take_start(self) -> None:
         """Take the initial tensions, and the floors of cables without one, from the last `equations.update`."""
@@ -442,6 +454,15 @@ class QPController(SampledController):
             f"a control period of {1e3 * self.period:g} ms leaves too little margin for late commands: under a held "
             f"command {self.robot.name} diverges from rest with {rate:.3g} 1/s; take {1e3 * fits:g} ms"
         )
+
+    def _refuse_sizes(self, q: Array, v: Array) -> None:
+        """Raise TensegrityError where q or v is not of this robot: compiled functions would write beyond arrays."""
+        expected = self.robot.mechanism.position_count, self.robot.mechanism.velocity_count
+        if np.shape(q) != expected[:1] or np.shape(v) != expected[1:]:
+            raise TensegrityError(
+                f"the state has q of shape {np.shape(q)} and v of shape {np.shape(v)}; {self.robot.name} has "
+                f"{expected[0]} coordinates and {expected[1]} velocities."
+            )
 
     def _refuse_slack(self) -> None:
         """Raise TensegrityError where cables are slack: the length to reel in is unknown."""
@@ -636,12 +657,14 @@ class QPController(SampledController):
 
         Raises:
             InfeasibleControlError: the output is far from its reference, so the model does not describe this robot.
+            TensegrityError: the state is not of this robot.
         """
         if not _is_finite(state):
             self.blind += 1
             self._rate_seen = None
             return self._last.repeated(time)
         assert state is not None and state.q is not None and state.v is not None
+        self._refuse_sizes(state.q, state.v)
         acts = time + max(0.0, state.age) + self._more_late
         since, self._seen_at = max(time - self._seen_at, self.period), time
         if acts - time > self._oldest and self._last.command is not None:
@@ -738,13 +761,13 @@ class QPController(SampledController):
             lasts = max(lasts, foreseen)
             carried = self._pending.gone(max(acts - self._last.acts, 0.0))
         more = self.stretch.efforts(q, v, before, solution.tension, self.bounds.floor, timing.elapsed, lasts, carried)
-        moves = self._moves(rates + 0.5 * w * error)
         if self._gears.any:
+            moves = self._moves(rates + 0.5 * w * error)
             more += self._gears.more(solution.effort + more, moves[self.equations.parts.drive])
         self.watch_tensions(time, acts)
         command = self._made(*before, time, acts, commanded, solution, more)
         self._last.keep(command, time, acts)
-        self.equations.slide(q, moves)
+        self.equations.slide(q, self._moves(rates + w * min(0.5, w * self._looser) * error))
         return command
 
     def _moves(self, rate: Array) -> Array:

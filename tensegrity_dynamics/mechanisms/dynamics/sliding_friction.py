@@ -17,6 +17,9 @@ from ..resistance import DAMPING, FRICTION, LAW, STIFFNESS, STOP_DAMPING, STOP_S
 from ..workspace import make_workspace
 from .joint_efforts import joint_efforts
 
+SMALL = 1e-9
+"""Rate far below those at which friction has its full value, as a fraction of the rate of a motion."""
+
 
 @allocation_free
 def fill_friction(flat, q, v, work, effort):
@@ -50,6 +53,14 @@ class SlidingFriction:
     def slide(self, q: Array, v: Array) -> None:
         """Compute `effort` at the position q (nq,) and the desired rates v (nv,)."""
         fill_friction(self._flat, q, v, self._work, self.effort)
+
+    def slopes(self, q: Array, motions: Array) -> Array:
+        """(k, k) forces along velocities `motions` (k, nv), per small rate along them, with which joints rub from rest
+        at q (nq,)."""
+        found = np.zeros((len(motions), self.effort.size))
+        for each, motion in zip(found, motions, strict=True):
+            fill_friction(self._flat, q, SMALL * motion, self._work, each)
+        return np.asarray(motions @ found.T / -SMALL)
 
 
 def without_friction(flat: FlatMechanism) -> FlatMechanism:

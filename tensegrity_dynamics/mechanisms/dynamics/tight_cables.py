@@ -602,6 +602,12 @@ class TightCables:
             self._friction.slide(np.ascontiguousarray(q), np.ascontiguousarray(v))
             self.arrays.rubbing[:] = self._friction.effort
 
+    def friction_slopes(self, q: Array, motions: Array) -> Array:
+        """(k, k), see `SlidingFriction.slopes`; zero without friction that slides."""
+        if self._friction is None or not self._friction.any:
+            return np.zeros((len(motions), len(motions)))
+        return self._friction.slopes(np.ascontiguousarray(q), motions)
+
     def held(self, q: Array, effort: Array, ahead: float, along: Array, motion: Array) -> None:
         """Fill motion (k,) with the output's acceleration at rest under efforts (a,), at the position that q (nq,)
         reaches `ahead` s later at the velocity `along` (nv,). This costs much less than `update`, which is required

@@ -50,6 +50,15 @@ def test_joints_rub_at_the_rates_that_are_desired_and_not_at_those_that_are_meas
         assert np.max(np.abs(one_way - other_way)) > 1.0
 
 
+def test_slopes_of_friction_are_those_of_small_rates():
+    rubs = TightCables(boom(0.95), slides=True)
+    motions = np.array([[0.0, 2.0], [1.0, 0.0]])
+    np.testing.assert_allclose(
+        rubs.friction_slopes(np.array(rubs.model.start), motions), np.diag([4.0 * 0.95 / 1e-3, 0.0]), rtol=1e-6
+    )
+    assert not TightCables(boom(0.95)).friction_slopes(np.array(rubs.model.start), motions).any()
+
+
 @pytest.mark.parametrize("late", [0, 1])
 def test_a_boom_whose_hinge_rubs_with_a_tenth_of_its_torque_arrives(late):
     robot = boom(0.95)
@@ -62,15 +71,16 @@ def test_a_boom_whose_hinge_rubs_with_a_tenth_of_its_torque_arrives(late):
     assert loop.least() > 1.0
 
 
-def test_files_may_state_half_of_the_friction_or_twice_as_much():
-    for plant in (0.48, 1.9):
+def test_files_may_state_half_of_the_friction_or_twice_as_much_or_one_that_is_not_there():
+    """Without any the boom was lost: within its width the compensation was 55 times as stiff as the loop."""
+    for plant in (0.0, 0.48, 1.9):
         robot = boom(0.95)
         loop = DelayedLoop(robot, make_controller("qp", robot, period=0.01), 0.01, plant=boom(plant))
         loop.run(0.1)
         goal = loop.simulation.observe().pose[0] + [0.0, 0.0, 0.15]
         loop.control.set_goal(loop.time, goal)
         loop.run(4.0)
-        assert abs(loop.simulation.observe().pose[0][2] - goal[2]) < 3e-4
+        assert abs(loop.simulation.observe().pose[0][2] - goal[2]) < 4e-4 and loop.least() > 1.0
 
 
 ANTAGONISTS = """
@@ -107,4 +117,4 @@ def test_friction_that_reverses_at_the_start_of_a_motion_stops_it_nowhere():
         loop.control.set_goal(loop.time, home + [0.0, 0.0, up])
         loop.run(lasts)
     assert loop.control.relaxed() == ()
-    assert abs(loop.simulation.observe().pose[0][2] - home[2]) < 1e-4
+    assert abs(loop.simulation.observe().pose[0][2] - home[2]) < 2e-4
