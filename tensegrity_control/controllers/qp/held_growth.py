@@ -251,7 +251,6 @@ class HeldGrowth:
     def begin(self, q: Array, efforts: Sequence[Array]) -> None:
         """Evaluate the rate at q (nq,) for each of the efforts (a,) that may hold the output; the largest counts."""
         found = [(self.rate_at(q, each), self.bare) for each in efforts]
-        self.rate_at(q, efforts[max(range(len(found)), key=found.__getitem__)])  # whose slopes count, too
         self.rate, self.bare = (max(each) for each in zip(*found, strict=True))
         self._before = -np.inf, 0.0
         self.held = np.array(efforts[0])

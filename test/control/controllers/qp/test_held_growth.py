@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from qp_loop import robot_named
 
 from tensegrity_control import make_controller
 from tensegrity_control.controller import RobotState
@@ -336,22 +335,6 @@ def test_a_mast_whose_commands_come_too_late_for_it_says_so_and_takes_no_goal():
     loop.control.set_goal(loop.time, goal)
     loop.run(2.0)
     assert abs(loop.simulation.observe().pose[0][0] - goal[0]) < 5e-4
-
-
-def test_a_period_is_chosen_for_the_efforts_under_which_the_robot_falls_away_fastest():
-    """They were looked at before those of the least tensions, whose slopes remained: a neck got 10 ms, not 6."""
-    robot = robot_named("ball_mast")
-    equations = TightCables(robot)
-    q, growth = np.array(robot.model.initial_configuration), HeldGrowth(equations, np.full(4, 8.0))
-    equations.update(q, np.zeros(equations.mechanism.velocity_count))
-    efforts = [growth.holding(scale * equations.tension) for scale in (3.0, 0.5)]
-    growth.stiffness[:] = 1.0
-    alone = [(growth.rate_at(q, each), growth.bare, growth.for_period) for each in efforts]
-    assert alone[0][1] > alone[1][1] + 0.5
-    for order in (efforts, efforts[::-1]):
-        growth.begin(q, order)
-        assert growth.bare == pytest.approx(alone[0][1])
-        assert float(np.max(np.linalg.eigvals(growth.slopes).real)) == pytest.approx(growth.bare**2)
 
 
 def test_a_period_that_is_given_and_leaves_too_little_margin_is_said_with_the_one_that_would_be_chosen():
