@@ -1082,7 +1082,7 @@ class QPController(SampledController):
 
     def relaxed(self) -> tuple[str, ...]:
         """Names of the constraints that the last period relaxed; empty where all were met."""
-        late = self.growth.words() if self.growth.rate > self.growth.most and not self._retreat.reason else ""
+        late = self.growth.words() if self.growth.too_late and not self._retreat.reason else ""
         found = [each for each in (self._note, late, self.guard.reason, self._low_floors()) if each]
         solution = self.solution
         if solution is not None:

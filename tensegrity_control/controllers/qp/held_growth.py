@@ -278,10 +278,12 @@ class HeldGrowth:
         """Raise InfeasibleControlError if commands come too late for the rate, or if no margin is left and motion of
         the output along `direction` (k,) raises it."""
         size = float(np.linalg.norm(direction))
-        if self.rate <= self.most or not size > 0.0:
+        if not size > 0.0:
             return
-        if self.rate <= (1.0 - LEAST_MARGIN) * self.allowed:
+        if self.too_late:
             raise InfeasibleControlError(f"{self.words()}; it takes goals again when commands come sooner.")
+        if self.rate <= (1.0 - LEAST_MARGIN) * self.allowed:
+            return
         here = self.rate_at(q, self.held)
         velocity = self.directions.T @ (direction / size)
         there = self.rate_at(self._equations.moved(q, velocity, min(TOWARDS, size)), self.held)
@@ -291,17 +293,12 @@ class HeldGrowth:
 
     def words(self) -> str:
         """Reason for which motions are refused or stopped."""
-        most = self.most
+        most = (1.0 - LEAST_MARGIN) * min(self.affords, self.allowed)
         coming = f", {self._coming:.3g} 1/s before it could stop" if self.rate <= most < self._coming else ""
         return (
             f"the output diverges under a held command faster than the loop can hold it ({self.rate:.3g} 1/s in this "
             f"configuration{coming}, up to {most:.3g} 1/s can be held)"
         )
-
-    @property
-    def most(self) -> float:
-        """Rate [1/s] up to which neither the design nor the present delay lacks margin."""
-        return (1.0 - LEAST_MARGIN) * min(self.affords, self.allowed)
 
     @property
     def for_period(self) -> float:
@@ -314,10 +311,17 @@ class HeldGrowth:
         return self.bare if rests else self.rate
 
     @property
+    def too_late(self) -> bool:
+        """Whether commands come too late for the rate."""
+        return self._exceeds((1.0 - LEAST_MARGIN) * self.affords)
+
+    @property
     def beyond(self) -> bool:
-        """Whether the rate clearly exceeds the present admissible one, also where twice the share of the impedances
-        counts."""
-        most = (1.0 + BEYOND) * self.affords
+        """Whether the rate clearly exceeds the present admissible one."""
+        return self._exceeds((1.0 + BEYOND) * self.affords)
+
+    def _exceeds(self, most: float) -> bool:
+        """Whether the rate exceeds `most` [1/s], also where twice the share of the impedances counts."""
         if self.rate <= most or not self.stiffness.any():
             return self.rate > most
         return self._growth(self.slopes - 2.0 * RESISTED * self._restoring) > most
