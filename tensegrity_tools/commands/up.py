@@ -155,11 +155,12 @@ def up(
             compiles = not kernels.are_ready
             folder = release.enter_context(temporary_folder("emulated")) if what == "hardware" else None
             with console.status(kernels.why if compiles else "loading the robot"):  # loading compiles some functions
+                loaded = _with_tour(robot) if tour else None  # refused before the rest is loaded and compiled
                 graph = resolve(replace(choices, folder=Path(folder) if folder else None))
                 check_ports(graph)
             if compiles:  # printed permanently when all options are valid
                 console.print(kernels.why, soft_wrap=True, highlight=False)
-            loaded, loose = _checked(robot, tour)
+            loaded, loose = _checked(robot, loaded)
             if loose:
                 if tour or what != "sim":
                     raise TensegrityError(loose)
@@ -263,22 +264,28 @@ def compile_missing(kernels: CompiledKernels, robot: str, check: Callable[[], No
         programs.stop(patience=1.0)
 
 
-def _checked(name: str, tour: bool) -> tuple[Any, str]:
-    """Robot, and the reason why it cannot be driven; "" if it can."""
+def _with_tour(name: str) -> Any:
+    """Robot with a tour, or one that takes no goals. Raises TensegrityError: it could have a tour, but has none."""
+    from tensegrity_dynamics import load_robot
+
+    loaded = load_robot(name)
+    if not loaded.tour and not loaded.model.takes_no_goals:
+        raise TensegrityError(
+            f"{loaded.name} has no tour; add goals under 'tour' in its robot file, or leave --tour out."
+        )
+    return loaded
+
+
+def _checked(name: str, loaded: Any) -> tuple[Any, str]:
+    """Robot, loaded here if None, and the reason why it cannot be driven; "" if it can."""
     from tensegrity_dynamics import load_robot
     from tensegrity_dynamics.estimation import make_estimator
     from tensegrity_dynamics.robots.robot_types import type_of
 
-    loaded = load_robot(name)
+    loaded = load_robot(name) if loaded is None else loaded
     with console.status("finding the robot's shape"):
         stable = make_estimator(loaded).solve({}).stable
-    if not stable:
-        return loaded, type_of(loaded).report(loaded).not_stable(name)
-    if tour and not loaded.tour and not loaded.model.takes_no_goals:
-        raise TensegrityError(
-            f"{loaded.name} has no tour; add goals under 'tour' in its robot file, or leave --tour out."
-        )
-    return loaded, ""
+    return loaded, "" if stable else type_of(loaded).report(loaded).not_stable(name)
 
 
 def _run(

@@ -8,6 +8,7 @@ import pytest
 
 from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_tools.cli import app
 from tensegrity_tools.commands import up
 from tensegrity_tools.commands.up import Living, pace
 from tensegrity_tools.runtime.node_graph import EMULATED, Watching, hardware_graph, simulation_graph
@@ -147,3 +148,20 @@ def test_a_robot_that_kept_running_until_ctrl_c_is_not_told_to_have_ended_by_an_
     said = capsys.readouterr().out
     assert "It keeps running" in said
     assert "--no-stay" not in said
+
+
+def test_a_tour_is_refused_before_the_graph_is_resolved_if_the_file_has_none(monkeypatch, tmp_path, capsys):
+    def resolve(_):
+        raise AssertionError("it loads and compiles what the robot's controller needs")
+
+    monkeypatch.setattr(up, "resolve", resolve)
+    path = tmp_path / "cart.yaml"
+    path.write_text(
+        "name: cart\nkind: mechanism\ndefaults: {actuators: {position: [-1, 1], rate: 1, effort: 9}}\n"
+        "bodies: {cart: {mass: 1, inertia: [1, 1, 1]}}\n"
+        "joints: [{name: x, kind: prismatic, parent: world, body: cart, axis: [1, 0, 0]}]\n"
+        "actuators: [{drives: x}]\noutputs: [{name: cart, body: cart, controlled: [x]}]\n"
+    )
+    with pytest.raises(SystemExit):
+        app(["up", "sim", str(path), "--tour"])
+    assert "cart has no tour" in " ".join(capsys.readouterr().err.split())
