@@ -20,6 +20,7 @@ from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.external_payloads import ExternalPayloads
 from tensegrity_dynamics.external_wrenches import ExternalWrenches
 from tensegrity_dynamics.mechanisms.loads import Payload
+from tensegrity_dynamics.numerics.compilation import QuickCall, allocation_free
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.carried_payload import CarriedPayload
 from tensegrity_dynamics.robots.robot import Robot
@@ -36,6 +37,34 @@ FOLLOWING = 0.1
 """s, time constant with which the controller follows an estimate; slower than the observer and than the controller."""
 RISE = 0.1
 """s, shortest time for an estimate to change from zero to the bound."""
+
+
+@allocation_free
+def longer(wrench):
+    """The larger magnitude of force and moment, in N and N m, of a wrench (6,)."""
+    force = wrench[0] * wrench[0] + wrench[1] * wrench[1] + wrench[2] * wrench[2]
+    moment = wrench[3] * wrench[3] + wrench[4] * wrench[4] + wrench[5] * wrench[5]
+    return math.sqrt(max(force, moment))
+
+
+@allocation_free
+def follow_estimate(before, desired, limit, share, most, result):
+    """Fill result (6,) with `before` (6,), moved by a share of the way towards `desired` (6,); False where it is there.
+
+    Args:
+        limit: N and N m, largest desired wrench. most: N and N m, largest step.
+    """
+    bounded = min(1.0, limit / max(longer(desired), 1e-12))
+    for k in range(6):
+        result[k] = (desired[k] * bounded - before[k]) * share
+    step = longer(result)
+    slowed = min(1.0, most / max(step, 1e-12))
+    for k in range(6):
+        result[k] = before[k] + result[k] * slowed
+    return step > 0.0
+
+
+_follow = QuickCall(follow_estimate)
 
 
 class HeldPayloads:
@@ -88,6 +117,7 @@ class ExternalLoads:
         if not (np.isfinite(self.limit) and self.limit >= 0.0):
             raise TensegrityError(f"the limit of estimated loads is {limit} N; give a number of at least zero.")
         self._forget_estimates()
+        _follow(self.estimate, self.estimate, self.limit, 0.0, 0.0, self.estimate)  # compiled now
 
     def take(
         self, controller: Controller, name: str, force: ArrayLike, moment: ArrayLike, stamp: float, now: float
@@ -142,8 +172,8 @@ class ExternalLoads:
         self._controller = controller
         forces = dict(self._wrenches.held)
         if controller.takes_estimates and self.estimate_of and self.estimate.any():
-            own = forces.get(self.estimate_of, np.zeros(6))
-            forces[self.estimate_of] = self.estimate[: own.size] + own
+            own = forces.get(self.estimate_of)
+            forces[self.estimate_of] = self.estimate if own is None else self.estimate[: own.size] + own
         controller.set_loads(forces)
 
     def carry(self, controller: Controller) -> None:
@@ -175,24 +205,14 @@ class ExternalLoads:
         newest = max(old, key=lambda each: each[0]) if old else None
         while newest is not None and self._estimates[0] is not newest:
             self._estimates.popleft()
-        elapsed, self._at = now - self._at, now
+        elapsed, self._at = max(now - self._at, 0.0), now
         desired, name = np.zeros(6), self.estimate_of
         if newest is not None and now - newest[0] <= self._guesses.patience:
             _, name, desired = newest
-            largest = _longest(desired)
-            desired = desired * min(1.0, self.limit / max(largest, 1e-12))
         before = self.estimate if name == self.estimate_of else np.zeros(6)
-        step = (desired - before) * (1.0 - math.exp(-max(elapsed, 0.0) / FOLLOWING))
-        most = self.limit * min(max(elapsed, 0.0), 1.0) / RISE
-        longest = _longest(step)
-        self.estimate_of, self.estimate = name, before + step * min(1.0, most / max(longest, 1e-12))
-        return longest > 0.0
-
-
-def _longest(wrench: Array) -> float:
-    """The larger magnitude of force and moment, in N and N m, of a wrench (6,)."""
-    force, moment = wrench[:3], wrench[3:]
-    return math.sqrt(max(float(force @ force), float(moment @ moment)))
+        self.estimate_of, self.estimate = name, np.empty(6)
+        share, most = 1.0 - math.exp(-elapsed / FOLLOWING), self.limit * min(elapsed, 1.0) / RISE
+        return bool(_follow(before, desired, self.limit, share, most, self.estimate))
 
 
 def _mass(robot: Robot) -> float:

@@ -7,6 +7,7 @@ messages. So a wrench ends if its sender fails.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,7 +18,7 @@ from .errors import CommandRefused, unknown_name
 
 def check_stamp(what: str, stamp: float, now: float, patience: float) -> None:
     """Raise CommandRefused if a message with the time `stamp` [s] is older than `patience` [s], or from the future."""
-    if not np.isfinite(stamp) or now - stamp > patience:
+    if not math.isfinite(stamp) or now - stamp > patience:
         raise CommandRefused(
             f"{what} is of {stamp:.3f} s, {now - stamp:.3f} s ago, and counts for {patience:g} s; "
             "stamp it with the time of the robot's states."
@@ -55,7 +56,7 @@ class ExternalWrenches:
         wrench = np.concatenate((np.asarray(force, dtype=np.float64), np.asarray(moment, dtype=np.float64)))
         if wrench.shape != (6,) or not np.isfinite(wrench).all():
             raise CommandRefused(f"{name}: the wrench is not finite; give numbers in N and N m.")
-        if wrench[3:].any() and not self._takes_moments:
+        if not self._takes_moments and wrench[3:].any():
             raise CommandRefused(f"{name}: it is a node, on which no moment can act; give a force alone.")
         check_stamp(f"{name}: the wrench", stamp, now, self.patience)
         self._held[name] = (stamp, wrench)

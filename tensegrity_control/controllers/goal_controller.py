@@ -246,14 +246,19 @@ class GoalController(GoalTaker):
 
     def status(self, time: float) -> Status:
         """Present activity at a time [s]."""
+        relaxed = self.relaxed()
         if not self._motions:
-            return Status(self._phase, 1.0, -np.inf, None)
+            return Status(self._phase, 1.0, -np.inf, None, relaxed)
         end = self._motions[-1][0].end
         if time >= end:
-            return Status(self._phase, 1.0, end, self._goal)
+            return Status(self._phase, 1.0, end, self._goal, relaxed)
         phase = "stopped" if self._phase == "stopped" else "moving"
         progress = (time - self._began) / max(end - self._began, 1e-12)
-        return Status(phase, min(max(progress, 0.0), 1.0), end, self._goal)
+        return Status(phase, min(max(progress, 0.0), 1.0), end, self._goal, relaxed)
+
+    def relaxed(self) -> tuple[str, ...]:
+        """Names of the constraints that the last command relaxed; empty where all were met."""
+        return ()
 
     # -- goals ----------------------------------------------------------------------------------------------------
 

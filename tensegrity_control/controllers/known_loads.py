@@ -31,7 +31,7 @@ from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
 
-from ..controller import Accepted, Command, RobotState, Status
+from ..controller import Accepted, Command, RobotState
 from ..inverse_kinematics.pose_goal import PoseGoal
 from ..trajectories.quintic import remaining
 from ..trajectories.time_scaling import Progress
@@ -202,9 +202,8 @@ class LoadTakingController(GoalController):
             self._fade = None
         return super().command(time, state)
 
-    def status(self, time: float) -> Status:
-        status = super().status(time)
-        return replace(status, relaxed=(*status.relaxed, self._refused[1])) if self._refused else status
+    def relaxed(self) -> tuple[str, ...]:
+        return (*super().relaxed(), self._refused[1]) if self._refused else super().relaxed()
 
     def diagnostics(self) -> dict[str, str]:
         values = super().diagnostics()

@@ -28,7 +28,7 @@ from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.robot import Robot
 
 from ..cancellation import checkpoint
-from ..controller import Command, RobotState, Setting, Status
+from ..controller import Command, RobotState, Setting
 from ..inverse_kinematics.pose_goal import PoseGoal
 from ..motion_planning.impedance_gains import ImpedanceGains, impedance_gains
 from ..motion_planning.singularity_crossing import check_path, crossing_trajectory
@@ -303,9 +303,8 @@ class ComputedTorqueController(ParallelRobotController):
             except TensegrityError as error:
                 self._overload = str(error)
 
-    def status(self, time: float) -> Status:
-        status = super().status(time)
-        return replace(status, relaxed=(*status.relaxed, self._overload)) if self._overload else status
+    def relaxed(self) -> tuple[str, ...]:
+        return (self._overload,) if self._overload else ()
 
     def diagnostics(self) -> dict[str, str]:
         values = super().diagnostics()

@@ -13,7 +13,6 @@ import time
 from collections import deque
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -336,11 +335,11 @@ class ControllerNode(RobotNode):
         newest = message.header.stamp if self._joints is None else self._joints.header.stamp
         self._answer = command_message(command, self._own_name, self._session, period, message.header.stamp, newest)
         self._commands.publish(self._answer)
-        self._publish_reference(message.header.stamp, command)
+        status = self.controller_status()
+        self._publish_reference(message.header.stamp, command, status)
         with suppress(TensegrityError):  # without a reference, as reported by the command
             self.trajectories.publish_feedback()
         self.actuator_motions.publish_feedback(self.now)
-        status = self.controller_status()
         phase, given = status.phase, status.relaxed
         self.add_status_values(self._values)
         if self.failed is not None:
@@ -403,8 +402,9 @@ class ControllerNode(RobotNode):
                 self._take_timing(self.stamp or 0)
                 if self.actuator_motions.moving and (command := self._follow_actuators(message)) is not None:
                     return command
-                state, newest = self._reader.observe(message), self._newest(message)
-                command = self.controller.command(self.now, replace(state, age=self._latency.age(self.now, newest)))
+                newest = self._newest(message)
+                state = self._reader.observe(message, self._latency.age(self.now, newest))
+                command = self.controller.command(self.now, state)
                 self._latency.sent(self.now, newest)
                 return command
             except FAILURES as error:
@@ -561,9 +561,8 @@ class ControllerNode(RobotNode):
             self.get_logger().info(f"{READY}{self._robot.name} is held by the controller {self._settings.name}")
         return True
 
-    def _publish_reference(self, stamp: Time, command: Command) -> None:
+    def _publish_reference(self, stamp: Time, command: Command, status: Status) -> None:
         """Publish for displays: at `reference_rate` of robot time, and whenever the motion begins, ends or changes."""
-        status = self.controller_status()
         rate = self._reference_rate if heard(self._reference) else UNHEARD_RATE
         slot = int(self.now * rate) if self._reference_rate > 0.0 else self.stamp
         goal = None if status.goal is None else (*status.goal[0], *status.goal[1])

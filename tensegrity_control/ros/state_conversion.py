@@ -77,25 +77,29 @@ class StateReader:
             return replace(seen, positions=positions, q=configuration)
         return replace(seen, positions=positions, nodes=configuration)
 
-    def observe(self, state: Any) -> RobotState:
+    def observe(self, state: Any, age: float = 0.0) -> RobotState:
         """State for feedback from a StructureState: pose, and nodes, or q and v of robots with coordinates; empty if
-        the estimate has not converged."""
+        the estimate has not converged.
+
+        Args:
+            age: s, see `RobotState`.
+        """
         if not state.converged:
-            return RobotState()
+            return RobotState(age=age)
         inside = record_of(state)
         if inside is not None and inside.coordinate_name:
             decoded = self._codec.decode(inside)
             at = inside.output_pose
             pose = None if at is None else pose_from_values(at[0].tolist(), at[1].tolist())
-            return RobotState(pose=pose, q=decoded.configuration.copy(), v=decoded.velocity.copy())
+            return RobotState(pose=pose, q=decoded.configuration.copy(), v=decoded.velocity.copy(), age=age)
         pose = state_pose(state)
         if not (len(state.q) or state.coordinate_name):
             with suppress(TensegrityError):  # the pose alone is enough for most controllers
                 record = state_record(state, self._codec.layout)
-                return RobotState(pose=pose, nodes=self._codec.decode(record).configuration)
-            return RobotState(pose=pose)
+                return RobotState(pose=pose, nodes=self._codec.decode(record).configuration, age=age)
+            return RobotState(pose=pose, age=age)
         decoded = self._codec.decode(coordinate_record(state, self._codec.layout))
-        return RobotState(pose=pose, q=decoded.configuration, v=decoded.velocity)
+        return RobotState(pose=pose, q=decoded.configuration, v=decoded.velocity, age=age)
 
     def names_actuators(self, joints: Any) -> bool:
         """Whether a JointState has positions of all actuators of the robot."""

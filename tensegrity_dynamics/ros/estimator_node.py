@@ -38,6 +38,7 @@ from .geometry_messages import (
     payload_from_message,
     time_message,
     wrench_from_message,
+    wrench_message,
 )
 from .imu_messages import imu_from_message
 from .robot_node import CARRIED, LATCHED, NEWEST, OK, SENSORS, STATE, WARN, WRENCHES, RobotNode, run_node, sent_in
@@ -188,11 +189,7 @@ class EstimatorNode(RobotNode):
         if unknown is None or self._estimated is None:
             return {}
         if unknown.body and self._estimated.get_subscription_count():
-            message_out = WrenchStamped()
-            message_out.header.stamp, message_out.header.frame_id = at, unknown.body
-            force, torque = message_out.wrench.force, message_out.wrench.torque
-            force.x, force.y, force.z, torque.x, torque.y, torque.z = unknown.wrench.tolist()
-            self._estimated.publish(message_out)
+            self._estimated.publish(wrench_message(at, unknown.body, unknown.wrench.tolist()))
         if not 0.0 <= self._at - self._worded < WORDED:  # diagnostics are published once per second
             deviations = np.sqrt(np.diag(unknown.covariance)).tolist()
             pairs = zip(unknown.names, unknown.values.tolist(), deviations, strict=True)

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 from builtin_interfaces.msg import Time
+from geometry_msgs.msg import Vector3, Wrench, WrenchStamped
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import TensegrityError
 from ..robots.carried_payload import CarriedPayload
 from ..robots.model import Pose
-from .quick_messages import quick_message
+from .quick_messages import header, quick_message
 
 HUGE = 1e9
 """Upper limit of masses [kg] and positions [m] that can be displayed."""
@@ -83,6 +84,14 @@ def wrench_from_message(message: Any) -> tuple[str, tuple[float, ...], tuple[flo
     force, moment = message.wrench.force, message.wrench.torque
     values = (force.x, force.y, force.z), (moment.x, moment.y, moment.z)
     return (message.header.frame_id, *values, 1e-9 * nanoseconds(message.header.stamp))
+
+
+def wrench_message(stamp: Time, body: str, wrench: list[float]) -> WrenchStamped:
+    """Message of a wrench on a body, six numbers, N and N m."""
+    force, torque = (quick_message(Vector3, x=x, y=y, z=z) for x, y, z in (wrench[:3], wrench[3:]))
+    return quick_message(
+        WrenchStamped, header=header(stamp, body), wrench=quick_message(Wrench, force=force, torque=torque)
+    )
 
 
 def payload_from_message(message: Any) -> tuple[str, float, tuple[float, ...], tuple[tuple[float, ...], ...], float]:

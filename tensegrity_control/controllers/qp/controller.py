@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -43,7 +42,6 @@ from ...controller import (
     Reference,
     RobotState,
     Setting,
-    Status,
 )
 from ...inverse_kinematics.pose_goal import PoseGoal
 from ...motion_planning.impedance_gains import ImpedanceGains
@@ -320,9 +318,9 @@ class QPController(SampledController):
     def reset(self, time: float, state: RobotState | None = None) -> None:
         if state is None or state.q is None:
             raise TensegrityError("this controller needs q and v in structure_state; is the robot a mechanism?")
+        self._refuse_sizes(state)
         q = np.array(state.q, dtype=np.float64)
         v = np.zeros(self.robot.mechanism.velocity_count) if state.v is None else np.array(state.v)
-        self._refuse_sizes(q, v)
         self.equations.update(q, v)
         self._take_start()
         self._refuse_slack()
@@ -454,15 +452,6 @@ class QPController(SampledController):
             f"a control period of {1e3 * self.period:g} ms leaves too little margin for late commands: under a held "
             f"command {self.robot.name} diverges from rest with {rate:.3g} 1/s; take {1e3 * fits:g} ms"
         )
-
-    def _refuse_sizes(self, q: Array, v: Array) -> None:
-        """Raise TensegrityError where q or v is not of this robot: compiled functions would write beyond arrays."""
-        expected = self.robot.mechanism.position_count, self.robot.mechanism.velocity_count
-        if np.shape(q) != expected[:1] or np.shape(v) != expected[1:]:
-            raise TensegrityError(
-                f"the state has q of shape {np.shape(q)} and v of shape {np.shape(v)}; {self.robot.name} has "
-                f"{expected[0]} coordinates and {expected[1]} velocities."
-            )
 
     def _refuse_slack(self) -> None:
         """Raise TensegrityError where cables are slack: the length to reel in is unknown."""
@@ -664,7 +653,7 @@ class QPController(SampledController):
             self._rate_seen = None
             return self._last.repeated(time)
         assert state is not None and state.q is not None and state.v is not None
-        self._refuse_sizes(state.q, state.v)
+        self._refuse_sizes(state)
         acts = time + max(0.0, state.age) + self._more_late
         since, self._seen_at = max(time - self._seen_at, self.period), time
         if acts - time > self._oldest and self._last.command is not None:
@@ -966,7 +955,7 @@ class QPController(SampledController):
             position, rate, left, commanded_position, commanded_rate, effort,
         )  # fmt: skip
         self.solution = MotionSolution(effort, *solution[1:])
-        forces = np.concatenate((solution.effort, self.equations.arrays.rubbing))
+        forces = np.concatenate((solution.effort, self.equations.arrays.rubbing)) if self.equations.resists else None
         self._pending.send(Sent(acts, lasts, solution.motion, position, rate, left, time, forces=forces))
         if gains is None:
             return Command(self.output_mode, self.names, effort)
@@ -987,8 +976,7 @@ class QPController(SampledController):
     def _set_bounds(self, time: float, q: Array, v: Array) -> None:
         """Set the bounds of this period: tensions that still rise to their floors, efforts, actuator motion."""
         program = self.program
-        used = 0.0 if self._last_effort is None else float(np.max(np.abs(self._last_effort) / self._effort))
-        left = self.bounds.left_of_start(used, self._timing.elapsed)
+        left = self.bounds.left_of_start(self._last_effort, self._effort, self._timing.elapsed)
         if left > 0.0 or self._bounded is not self._gains:
             self._set_tensions(left)
             self._bounded = self._gains if left == 0.0 else None
@@ -1077,11 +1065,7 @@ class QPController(SampledController):
 
     # -- reports ----------------------------------------------------------------------------------------------------
 
-    def status(self, time: float) -> Status:
-        return replace(super().status(time), relaxed=self.relaxed())
-
     def relaxed(self) -> tuple[str, ...]:
-        """Names of the constraints that the last period relaxed; empty where all were met."""
         late = self.growth.words() if self.growth.too_late and not self._retreat.reason else ""
         found = [each for each in (self._note, late, self.guard.reason, self._low_floors()) if each]
         solution = self.solution

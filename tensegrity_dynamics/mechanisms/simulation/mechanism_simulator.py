@@ -809,6 +809,4 @@ def load_array(mechanism: Mechanism, forces: Mapping[str, ArrayLike] | ArrayLike
     if not np.isfinite(given).all():
         name = joints[int(np.argwhere(~np.isfinite(given))[0][0])].body
         raise TensegrityError(f"force on body {name} is not finite; give numbers in N and N m.")
-    load = np.empty_like(given)
-    load[:, :3], load[:, 3:] = given[:, 3:], given[:, :3]
-    return load
+    return np.concatenate((given[:, 3:], given[:, :3]), axis=1)

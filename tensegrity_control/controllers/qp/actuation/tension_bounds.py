@@ -111,15 +111,16 @@ class TensionBounds:
     def rising(self) -> bool:
         return self._rises and self._begun < 1.0
 
-    def left_of_start(self, used: float, elapsed: float) -> float:
+    def left_of_start(self, effort: Array | None, limit: Array, elapsed: float) -> float:
         """Fraction of the transition from the tensions at the start that remains, `elapsed` s after the last call.
 
         Floors above these tensions rise only as far as the efforts allow: they cost all cables tension, and a robot
         whose actuators are at their limits is held no more.
 
         Args:
-            used: largest effort, as a fraction of its limit.
+            effort: (a,) of the last command, None before the first. limit: (a,) largest efforts.
         """
+        used = 0.0 if effort is None or not self._rises else float(np.max(np.abs(effort) / limit))
         if used < SPARING or not self._rises:
             self._begun = min(self._begun + elapsed / FADE, 1.0)
         elif used > SPARED_LESS:

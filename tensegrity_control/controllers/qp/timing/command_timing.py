@@ -26,28 +26,26 @@ class CommandTiming:
         repeated: s, second longest one, which decays alike.
         held: s, expected duration of the next command.
         late: s from the last state until its command acts.
+        usual_latency: s, median of the last latencies.
     """
 
     def __init__(self, period: float, longest: float) -> None:
         self.period, self.longest = period, longest
         self.elapsed = self.latest = self.repeated = self.held = period
-        self.late = 0.0
+        self.late = self.usual_latency = 0.0
         self._intervals: deque[float] = deque([period] * SPACINGS, SPACINGS)
         self._latencies: deque[float] = deque([0.0] * USUAL, USUAL)
 
     def forget_latencies(self) -> None:
         """Reset all latencies to zero."""
         self._latencies.extend([0.0] * USUAL)
+        self.usual_latency = 0.0
 
     def acts_after(self, late: float) -> None:
         """Note that the command for the present state acts `late` s after it."""
         self.late = late
         self._latencies.append(late)
-
-    @property
-    def usual_latency(self) -> float:
-        """s, median of the last latencies."""
-        return sorted(self._latencies)[len(self._latencies) // 2]
+        self.usual_latency = sorted(self._latencies)[USUAL // 2]
 
     def interval(self, *times: float) -> None:
         """Add intervals [s] between commands. Their median is the expected duration of the next command, limited by
