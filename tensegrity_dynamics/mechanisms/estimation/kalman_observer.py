@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import TensegrityError, unknown_name
+from ...errors import StepTooShortError, TensegrityError, unknown_name
 from ...estimation_interface import is_reading, without_time
 from ...impedance import MovingPosition
 from ...numerics.changed_record import changed
@@ -173,7 +173,10 @@ def simulated_copy(robot: Robot, time_step: float | None, independent: NDArray[n
     Args:
         time_step: step [s], as in `MechanismObserver`. independent: (n,) indices in v of the independent coordinates.
     """
-    copy = MechanismSimulator(robot, time_step, "rk4", start="file")
+    try:
+        copy = MechanismSimulator(robot, time_step, "rk4", start="file")
+    except StepTooShortError:
+        return MechanismSimulator(robot, IMPLICIT_STEP, "implicit", start="file")
     parts = components(robot.mechanism.flat)[independent]
     explicit = 4.0 / copy.time_step
     implicit = (8.0 + 2.0 * np.max(np.bincount(parts), initial=0)) / IMPLICIT_STEP

@@ -67,6 +67,16 @@ def test_observer_takes_the_steps_that_are_less_work(name, integrator):
     assert simulated_copy(robot, 1e-5, ReducedModel(robot).index).time_step == 1e-5
 
 
+def test_observer_follows_a_robot_whose_gears_rub_too_stiffly_for_explicit_steps():
+    """Its simulation takes implicit steps by itself; the observer was refused, and the nodes did not start."""
+    geared = 'minimum_tension: "5 N", gear: 10, motor_friction: "2 mN m"'
+    robot = parse_robot(ELBOW.replace('minimum_tension: "5 N"', geared), "here")
+    simulation, observer = Simulation(robot), MechanismObserver(robot)
+    assert simulation.integrator == "implicit"
+    _, _, errors = run(simulation, observer, 40, holding(simulation))
+    assert max(errors[5:]) < 5e-4
+
+
 def test_observer_of_a_light_finger_follows_it_in_long_steps():
     robot = load_robot(FINGER)
     simulation, observer = Simulation(robot, integrator="rk4"), MechanismObserver(robot)
