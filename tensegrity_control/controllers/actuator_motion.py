@@ -27,7 +27,7 @@ from ..controller import Command
 from ..trajectories.quintic import QuinticSpline, remaining
 from ..trajectories.splines import HermiteSpline, PiecewisePolynomial, checked_rows, checked_times
 from ..trajectories.time_scaling import PathClock
-from .goal_controller import MAX_WAYPOINTS
+from .goal_controller import MAX_DURATION, MAX_WAYPOINTS
 
 REACH = 0.1
 """s; a first waypoint at time 0 may differ from the present position by the distance an actuator can move in this time.
@@ -104,6 +104,8 @@ class ActuatorMotion:
                 f"the first waypoint is at {when[0]:g} s; times count from the start of the motion, so give 0 s or "
                 "later."
             )
+        if when[-1] > MAX_DURATION:
+            raise TensegrityError(f"the last waypoint is at {when[-1]:g} s; give up to {MAX_DURATION:g} s.")
         shape = (when.size, len(self.names))
         if accelerations is not None and velocities is None:
             raise TensegrityError("the waypoints have accelerations without velocities; give both, or neither.")

@@ -199,6 +199,7 @@ class ControllerNode(RobotNode):
         self.pose_goals = PoseGoalRequests(self, FAILURES)
         self.create_service(Trigger, "hold", self._hold, callback_group=self.attention.prompt)
         self.create_service(Trigger, "stop", self._stop, callback_group=self.attention.prompt)
+        self.create_service(Trigger, "call_off", self._call_off, callback_group=self.attention.prompt)
         self.trajectories = TrajectoryServer(self, FAILURES)
         self.actuator_motions = ActuatorMotionServer(self, self._robot)
         self._sent: Command | None = None  # last command
@@ -689,16 +690,24 @@ class ControllerNode(RobotNode):
         return self.controller.make_waypoints(self.now, waypoints)
 
     def _hold(self, _: Any, response: Trigger.Response) -> Trigger.Response:
-        return self._release_or_stop(response, release=True)
+        return self._release_or_stop(response, "hold")
 
     def _stop(self, _: Any, response: Trigger.Response) -> Trigger.Response:
-        return self._release_or_stop(response, release=False)
+        return self._release_or_stop(response, "stop")
 
-    def _release_or_stop(self, response: Trigger.Response, *, release: bool) -> Trigger.Response:
+    def _call_off(self, _: Any, response: Trigger.Response) -> Trigger.Response:
+        """As `hold`, for who waits no longer for a goal: what another one has stopped stays stopped."""
+        if self.failed is not None or self.controller.status(self.now).phase == "stopped":
+            response.success, response.message = True, "nothing moves until hold is called"
+            return response
+        return self._release_or_stop(response, "call_off")
+
+    def _release_or_stop(self, response: Trigger.Response, service: str) -> Trigger.Response:
+        release = service != "stop"
         try:
             self.ready(among_actuators=True)
             self.actuator_motions.break_off(self.now, "stopped by service")
-            self.planner.cancel(f"{'hold' if release else 'stop'} was called")
+            self.planner.cancel(f"{service} was called")
             if release:
                 self._recover()
                 self.controller.release()
@@ -712,7 +721,7 @@ class ControllerNode(RobotNode):
             response.message = "holding" if release else "stopped; call hold to take goals again"
         except TensegrityError as error:
             response.success, response.message = False, str(error)
-        request, service = (Goal.HOLD, "hold") if release else (Goal.STOP, "stop")
+        request = Goal.HOLD if release else Goal.STOP
         self.asked.trigger(request, f"service {service}", response.success, response.message)
         return response
 

@@ -146,7 +146,7 @@ class ViewNode(PacedNode):
         self._wrenches = self.create_publisher(WrenchStamped, "external_wrench", WRENCHES)
         self._pushed, self._simulated, self._stamp = "", False, 0
         self._actuator_action = ActionClient(self, FollowActuators, "follow_actuators")
-        self._hold_service = self.create_client(Trigger, "hold")
+        self._hold_service, self._late_service = (self.create_client(Trigger, name) for name in ("hold", "call_off"))
         self._stop_service = self.create_client(Trigger, "stop")
         self._emergency_service = self.create_client(Trigger, "emergency_stop")
         self._releases = [self.create_client(Trigger, f"{source}/release") for source in ("driver", "simulator")]
@@ -374,7 +374,7 @@ class ViewNode(PacedNode):
     def _hold_late(self, goal: Any) -> None:
         """Hold the robot where a goal is accepted whose sender has been told that there was no answer."""
         if goal.result().accepted:
-            self._hold_service.call_async(Trigger.Request())
+            self._late_service.call_async(Trigger.Request())
 
     def _call(self, client: Client, request: Any, late: Callable[[Any], None] | None = None) -> Any:
         """Response of a service, or the reason why there is none; `late` is called with a response that comes later."""

@@ -94,7 +94,7 @@ class Watcher:
             "set_goal_pose": self.node.create_client(SetGoalPose, "set_goal_pose"),
             **{
                 name: self.node.create_client(Trigger, name)
-                for name in ("hold", "stop", "emergency_stop", "driver/release", "simulator/release")
+                for name in ("hold", "stop", "call_off", "emergency_stop", "driver/release", "simulator/release")
             },
             "simulator/set_paused": self.node.create_client(SetBool, "simulator/set_paused"),
             "simulator/set_parameters": self.node.create_client(SetParameters, "simulator/set_parameters"),
@@ -299,9 +299,10 @@ class Watcher:
             raise
 
     def call_off(self) -> None:
-        """Ask the controller to hold, without waiting for its answer: nobody waits for what was asked before."""
-        if self.offered("hold"):
-            self._clients["hold"].call_async(Trigger.Request())
+        """Ask the controller to hold unless it is stopped, without waiting for its answer: nobody waits for what was
+        asked before."""
+        if self.offered("call_off"):
+            self._clients["call_off"].call_async(Trigger.Request())
 
     def pause(self, stand_still: bool) -> bool:
         """Pause or resume the simulation; returns whether the state at which it is paused has been answered."""

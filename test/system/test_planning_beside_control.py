@@ -74,6 +74,21 @@ def test_a_plan_that_never_ends_keeps_neither_the_control_nor_stop_and_hold_wait
         assert made.give_state() == 1
 
 
+@pytest.mark.parametrize("before", ["", "stop"])
+def test_who_calls_off_a_goal_ends_its_plan_and_never_the_stop_of_another(before):
+    with cell("three_prism") as made:
+        plan = EndlessPlan(made)
+        answer = made.ask((0.0, 0.0, 0.001))
+        made.spin_until(plan.began.is_set)
+        if before:
+            made.call(before)
+        assert made.call("call_off").success
+        made.spin_until(answer.done)
+        assert not answer.result().accepted and f"{before or 'call_off'} was called" in answer.result().reason
+        assert made.phase == ("stopped" if before else "holding")
+        assert plan.left.wait(PATIENCE_S)
+
+
 def test_a_state_that_a_plan_withheld_is_not_answered_after_a_newer_one():
     """It would look like a reset of the simulation, and the goal that was accepted would be forgotten."""
     with cell("three_prism", lockstep=True) as made:

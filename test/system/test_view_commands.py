@@ -112,7 +112,7 @@ def test_a_goal_that_begins_after_its_page_was_told_of_no_answer_is_held(monkeyp
     with node_of(ViewNode, "three_prism", {"port": free_port()}) as (node, executor):
         controller = Node("late_controller")
         controller.create_service(SetGoalPose, "set_goal_pose", answer_late)
-        controller.create_service(Trigger, "hold", lambda _, response: held.append(1) or response)
+        controller.create_service(Trigger, "call_off", lambda _, response: held.append(1) or response)
         spinning = SingleThreadedExecutor()
         spinning.add_node(controller)
         answers: list[Answer] = []
@@ -126,7 +126,7 @@ def test_a_goal_that_begins_after_its_page_was_told_of_no_answer_is_held(monkeyp
         ]
         try:
             threads[0].start()
-            until(lambda: spin() or (node._goal_service.service_is_ready() and node._hold_service.service_is_ready()))
+            until(lambda: spin() or (node._goal_service.service_is_ready() and node._late_service.service_is_ready()))
             threads[1].start()
             until(lambda: spin() or bool(answers))
             assert not answers[0].accepted and "should it begin later, it is held" in answers[0].text

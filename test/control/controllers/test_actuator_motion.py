@@ -135,6 +135,7 @@ def test_a_brake_comes_to_rest_on_the_path(robot: Robot) -> None:
         ([0.0, 1.0], [[0.0, 0.0], [0.0, 0.0]], [[1e-3, 0.0], [0.0, 0.0]], "not the present ones"),
         ([1.0, 1.0], [[0.0, 0.0]] * 2, None, "repeats"),
         ([-1.0], [[0.0, 0.0]], None, "give 0 s or later"),
+        ([2e9], [[1e-3, 0.0]], None, "the last waypoint is at 2e.09 s; give up to 600 s"),
         ([1.0], [[np.nan, 0.0]], None, "not finite|finite numbers"),
         ([], np.zeros((0, 2)), None, "0 waypoints"),
     ],

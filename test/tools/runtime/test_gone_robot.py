@@ -100,7 +100,7 @@ def test_what_nobody_waits_for_any_more_is_called_off(monkeypatch, asked, ends) 
     context.init()
     controller = Node("busy_controller", context=context)
     controller.create_service(SetGoalPose, "set_goal_pose", lambda _, response: response)
-    controller.create_service(Trigger, "hold", lambda _, response: held.append(1) or response)
+    controller.create_service(Trigger, "call_off", lambda _, response: held.append(1) or response)
     executor = SingleThreadedExecutor(context=context)
     executor.add_node(controller)
 
@@ -113,7 +113,7 @@ def test_what_nobody_waits_for_any_more_is_called_off(monkeypatch, asked, ends) 
             raise ends
 
     try:
-        assert watcher.wait_until(lambda: watcher.offered("hold") and watcher.offered("set_goal_pose"), PATIENCE_S)
+        assert watcher.wait_until(lambda: watcher.offered("call_off") and watcher.offered("set_goal_pose"), PATIENCE_S)
         watcher._check = interrupt
         action = watched_action.WatchedAction(watcher, FollowTrajectory, "follow_trajectory", "trajectories")
         action._client = silent
