@@ -16,7 +16,7 @@ import numpy as np
 
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.inverse_dynamics import inverse_dynamics
-from tensegrity_dynamics.mechanisms.kinematics.parallel_kinematics import LoopKinematics
+from tensegrity_dynamics.mechanisms.kinematics.parallel_kinematics import FirstOrder, LoopKinematics
 from tensegrity_dynamics.numerics.types import Array
 
 from ..controller import RobotState
@@ -148,15 +148,17 @@ class ComputedTorqueTracker:
             InfeasibleControlError: a Type 2 singularity is nearer than `nearest`.
         """
         reference = self.reference(time, pace, change)
-        self._check_singularity(time, reference.type_2)
+        self.check_singularity(time, reference)
         acceleration = reference.free_acceleration + reference.motion @ reference.acceleration
         return self._efforts(reference.q, reference.v, acceleration)
 
-    def _check_singularity(self, time: float, type_2: float) -> None:
-        if type_2 < self.nearest:
+    def check_singularity(self, time: float, found: FirstOrder | JointReference) -> None:
+        """Raise InfeasibleControlError where `type_2` of a reference or of a `FirstOrder` at a time [s] of the path is
+        below `nearest`."""
+        if found.type_2 < self.nearest:
             raise InfeasibleControlError(
                 f"at {time:.4g} s the output can move while all active joints are held (Type 2 singularity, distance "
-                f"{type_2:.2g}): no effort holds it."
+                f"{found.type_2:.2g}): no effort holds it."
             )
 
     def _efforts(self, q: Array, v: Array, acceleration: Array) -> Array:
@@ -174,6 +176,6 @@ class ComputedTorqueTracker:
         command = reference.acceleration + self.damping * (reference.v[self._v] - v[self._v])
         command += self.stiffness * (reference.q[self._q] - q[self._q])
         first = self.kinematics.first_order(q)
-        self._check_singularity(time, first.type_2)
+        self.check_singularity(time, first)
         _, acceleration, _ = self.kinematics.second_order(q, v[self._v], command, first)
         return self._efforts(q, v, acceleration)

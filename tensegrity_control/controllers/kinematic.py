@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
-from tensegrity_dynamics.mechanisms.kinematics.parallel_kinematics import LoopKinematics
+from tensegrity_dynamics.mechanisms.kinematics.parallel_kinematics import FirstOrder, LoopKinematics
 from tensegrity_dynamics.numerics.types import Array
 
 from ..controller import RobotState
@@ -78,6 +78,14 @@ class KinematicTracker:
             InfeasibleControlError: a Type 1 singularity is nearer than `nearest`; the message names the joint.
         """
         first = self.kinematics.first_order(q)
+        self.check_singularity(time, first)
+        position, speed, _ = self.path.sample(time)
+        rate = pace * speed + self.gain * self.kinematics.output_coordinates.error(q, position)
+        return np.asarray(-np.linalg.solve(first.b, first.a @ rate), dtype=np.float64)
+
+    def check_singularity(self, time: float, first: FirstOrder) -> None:
+        """Raise InfeasibleControlError where a `FirstOrder` at a time [s] of the path is nearer than `nearest` to a
+        Type 1 singularity."""
         distances = np.abs(np.diag(first.b))
         if np.min(distances) < self.nearest:
             joint = self.kinematics.active[int(np.argmin(distances))]
@@ -85,6 +93,3 @@ class KinematicTracker:
                 f"at {time:.4g} s joint {joint} cannot move the output any more (Type 1 singularity, distance "
                 f"{np.min(distances):.2g}); keep the path away from the boundary of the workspace."
             )
-        position, speed, _ = self.path.sample(time)
-        rate = pace * speed + self.gain * self.kinematics.output_coordinates.error(q, position)
-        return np.asarray(-np.linalg.solve(first.b, first.a @ rate), dtype=np.float64)

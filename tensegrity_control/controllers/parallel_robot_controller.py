@@ -195,6 +195,7 @@ class ParallelRobotController(SampledController):
             self._check_positions(self._joints(q), "path")
             first = self.kinematics.first_order(q)
             used.append(-np.linalg.solve(first.b, first.a @ rate))
+        tracker.check_singularity(trajectory.end, first)  # where it stands afterwards
         self._check_rates(np.max(np.abs(used), axis=0))
         if self.motors.any_motor:
             self._check_motors(used, self._efforts(tracker, np.linspace(0.0, trajectory.end, SAMPLES)))

@@ -12,6 +12,7 @@ from tensegrity_dynamics.errors import BusError
 
 from ..bus.control_tables import model_of_number
 from ..bus.dynamixel_bus import Bus
+from ..spools.spool import MULTI_TURN_LIMIT_RAD
 from .servo import Servo, Torque
 
 EXTENDED, CURRENT_BASED = 4, 5
@@ -176,7 +177,13 @@ def _prepare_multi_turn(
     profile = register("profile_velocity")
     slowest = profile.decode(1)  # zero would mean without limit
     bus.write(servo.id, profile, slowest)
-    bus.write(servo.id, register("goal_position"), bus.read(servo.id, register("present_position")))
+    stands = bus.read(servo.id, register("present_position"))
+    if abs(stands) > MULTI_TURN_LIMIT_RAD:
+        raise BusError(
+            f"{servo.label} stands at {stands:.0f} rad, beyond its multi-turn range of {MULTI_TURN_LIMIT_RAD:.0f} rad. "
+            "Switch it off and on, which returns it to its first turn, and home its tendon."
+        )
+    bus.write(servo.id, register("goal_position"), stands)
     ceiling = register("goal_current" if by_current else "goal_pwm")
     requested = current if by_current else torque_fraction
     raw = servo.sent.get(ceiling.name, servo.ceiling)

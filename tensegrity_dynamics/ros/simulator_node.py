@@ -263,7 +263,7 @@ class SimulatorNode(RobotNode):
             self.set_status(
                 WARN, f"no command from {self.gate.source} for {self.gate.freshness:g} s: the actuators hold"
             )
-        elif not self.holding:
+        elif not self.holding or not self.gate.streams.publishers:  # nobody commands a robot without a controller
             self.judge_pace()
 
     def tick_lockstep(self) -> None:
@@ -303,7 +303,7 @@ class SimulatorNode(RobotNode):
         return True
 
     def judge_pace(self) -> None:
-        """Evaluate the simulation speed over `PACE_PERIODS` control periods with commands, and report it."""
+        """Evaluate the simulation speed over `PACE_PERIODS` control periods, and report it."""
         if self.judged_since is None:
             self.judged_since = time.monotonic(), self.ticks
         began, before = self.judged_since

@@ -14,6 +14,7 @@ from tensegrity_control.trajectories.splines import HermiteSpline
 from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError, UnreachableGoalError
 from tensegrity_dynamics.mechanisms.robot_kinematics import loop_kinematics
+from tensegrity_tools.runtime.delayed_loop import DelayedLoop
 
 START, END, DURATION = (0.0, 0.30005393), (0.1, 0.1), 2.0
 
@@ -155,3 +156,39 @@ def test_gains_and_limits_are_checked(robot, path):
         ComputedTorqueTracker(kinematics, path, start, limits=np.array([1.0, 0.0]))
     with pytest.raises(TensegrityError, match="must not be negative"):
         KinematicTracker(kinematics, path, start, gain=-2.0)
+
+
+ARM = """
+kind: mechanism
+name: arm
+density: 1200
+bodies:
+  upper: {shapes: [{kind: box, size: [0.03, 0.03, 0.26], frame: {at: [0, 0, 0.13]}}]}
+  lower: {shapes: [{kind: box, size: [0.02, 0.02, 0.21], frame: {at: [0, 0, 0.105]}}]}
+joints:
+  - {name: shoulder, kind: revolute, parent: world, body: upper, axis: [0, 1, 0], start: 0.5}
+  - {name: elbow, kind: revolute, parent: upper, body: lower, axis: [0, 1, 0], frame: {at: [0, 0, 0.26]}, start: 0.8}
+actuators:
+  - {drives: shoulder, position: [-3, 3], rate: 4, effort: 12}
+  - {drives: elbow, position: [-3, 3], rate: 4, effort: 8}
+outputs:
+  - {name: tip, body: lower, frame: {at: [0, 0, 0.21]}, controlled: [x, z]}
+"""
+
+
+@pytest.mark.parametrize("name", ["kinematic", "computed_torque"])
+def test_a_goal_at_a_singular_position_is_refused_before_anything_moves(name, tmp_path):
+    """The path ends where the arm is stretched: nothing is crossed, but its controller could not stand there."""
+    path = tmp_path / "arm.yaml"
+    path.write_text(ARM)
+    control = make_controller(name, load_robot(str(path)))
+    loop = DelayedLoop(control.robot, control, control.period)
+    loop.run(5 * control.period)
+    turn = loop.simulation.observe().pose[1]
+    for reach, words in ((0.47, "singularity"), (0.469, "")):
+        goal = control.make_goal(loop.stamp, reach * np.array([np.sin(0.7), 0.0, np.cos(0.7)]), turn)
+        if words:
+            with pytest.raises(InfeasibleControlError, match=words):
+                control.plan_goal(loop.stamp, goal, duration=2.0)
+        else:
+            control.plan_goal(loop.stamp, goal, duration=2.0)

@@ -178,6 +178,17 @@ def test_a_servo_with_an_error_of_its_own_is_not_prepared(model: str) -> None:
 
 
 @turning
+def test_a_servo_beyond_the_turns_that_it_can_be_sent_to_is_named_with_the_way_back(model: str) -> None:
+    bench = Bench(model).ready()
+    bench.set("c", "present_position", -1612.0)
+    with pytest.raises(BusError, match=r"servo 3 \(c\) stands at -1612 rad, beyond .*Switch it off and on"):
+        bench.link.prepare()
+    bench.set("c", "present_position", 0.5)  # as after its supply was off
+    bench.link.prepare(["c"])
+    assert bench.raw("c", "torque_enable") == 1
+
+
+@turning
 def test_a_watchdog_that_has_stopped_a_servo_is_cleared_and_armed_again(model: str) -> None:
     bench = Bench(model, watchdog=0.2).ready()
     bench.parts["a"].registers.set_raw("bus_watchdog", 0xFF)

@@ -74,3 +74,10 @@ def test_explicit_steps_that_cannot_keep_the_pace_become_implicit_and_that_is_sa
         assert choice.startswith("implicit, because rk4 in steps of") == (integrator == "implicit")
         if choice:
             assert f"reaches {speeds['rk4']:.2g} of real time" in choice
+
+
+def test_a_robot_without_controller_is_said_to_run(robot):
+    with node_of(SimulatorNode, robot(HEAVY), {}) as (node, _):
+        for _ in range(PACE_PERIODS + 2):
+            node.tick()
+        assert node.status_text == "running"
