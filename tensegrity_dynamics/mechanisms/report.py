@@ -34,6 +34,7 @@ from .contact_readings import contact_forces
 from .dynamics.equations_of_motion import equations
 from .estimation.quasi_static_estimator import MechanismEstimator
 from .loads import Load, Payload
+from .mechanism import Mechanism
 from .mechanism_model import MechanismModel
 from .mode_report import singularity_rows
 from .resistance import FRICTION, LAW, SPEED
@@ -41,6 +42,7 @@ from .statics.equilibrium_solver import MechanismEquilibrium, MechanismEquilibri
 from .statics.friction_band import FrictionBand
 from .statics.modes import mechanism_modes
 from .statics.output_stiffness import output_stiffness
+from .statics.standing import coordinates_of
 
 QUANTITIES = {"revolute": "angle", "prismatic": "length"}
 """Quantity of the position of an actuator, by its motion."""
@@ -86,7 +88,7 @@ class MechanismReport(RobotReport):
         what += closing_rows(robot)
         parts: list[Section | str] = [Section(robot.name, ("", ""), what), mechanism.topology()]
         if rest is not None:
-            parts.append(Section("shape at rest, actuators at their start", ("", ""), _shape_rows(rest)))
+            parts.append(Section("shape at rest, actuators at their start", ("", ""), _shape_rows(rest, mechanism)))
             parts += _route_parts(rest.equilibrium) + _ground_parts(rest.equilibrium)
             parts += friction_parts(robot, rest.equilibrium)
         if robot.actuators:
@@ -299,7 +301,15 @@ class MechanismReport(RobotReport):
         }
 
 
-def _shape_rows(rest: Estimate) -> list[tuple[str, str]]:
+def _stable(shape: MechanismEquilibrium, mechanism: Mechanism, no: str) -> str:
+    """Whether a shape is stable, with the motions that do not count for it, since they change no force."""
+    if not shape.stable or not shape.idle.shape[1]:
+        return "yes" if shape.stable else no
+    free = coordinates_of(mechanism, np.linalg.norm(shape.idle, axis=1))
+    return f"yes, but nothing holds motions of {free} ({shape.idle.shape[1]}): they change no force"
+
+
+def _shape_rows(rest: Estimate, mechanism: Mechanism) -> list[tuple[str, str]]:
     rows = []
     if rest.pose is not None:
         rows.append(("output", f"{millimetres(rest.pose[0])}, {turned(rest.pose[1])}"))
@@ -309,7 +319,7 @@ def _shape_rows(rest: Estimate) -> list[tuple[str, str]]:
         if rest.equilibrium.strain.size:
             rows.append(("strain of cables", span(100.0 * rest.equilibrium.strain, "%")))
     if np.isfinite(rest.softest):
-        rows.append(("stable", "yes" if rest.stable else "no"))
+        rows.append(("stable", _stable(rest.equilibrium, mechanism, "no")))
         rows.append(("softest motion", f"{rest.softest:.4g} (N/m or N m/rad, of coordinates of size one)"))
     rows += standing_rows(rest.equilibrium)
     rows.append(("residual", f"{rest.residual:.2g} N or N m after {rest.equilibrium.iterations} steps"))
@@ -467,15 +477,16 @@ def equilibrium_parts(
     positions: Mapping[str, float],
 ) -> list[Section | str]:
     """Report of an equilibrium; tensions [N] by cable, positions [rad or m] by actuator."""
+    model = robot.model_as(MechanismModel)
     slack = [name for name, tension in tensions.items() if tension <= 0.0]
     rows = [(f"{robot.outputs[0].name} at", f"{millimetres(pose[0])}, {turned(pose[1])}")] if pose is not None else []
     rows += [
-        ("stable", "yes" if shape.stable else "no: a motion without resistance remains"),
+        ("stable", _stable(shape, model.mechanism, "no: a motion without resistance remains")),
         *standing_rows(shape),
         ("slack", ", ".join(slack) or "none"),
         ("residual", f"{shape.residual:.1e} N or N m after {shape.iterations} iterations"),
     ]
-    lines, model = [], robot.model_as(MechanismModel)
+    lines = []
     for each in robot.actuators:
         pulls = pulls_at(model, each, shape, tensions)
         lines.append(

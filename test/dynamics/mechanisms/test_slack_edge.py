@@ -8,6 +8,8 @@ import pytest
 from tensegrity_dynamics import Simulation
 from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibriumSolver
 from tensegrity_dynamics.robots.load_robot import parse_robot
+from tensegrity_dynamics.robots.report import Section
+from tensegrity_dynamics.robots.robot_types import type_of
 
 ARM = """
 kind: mechanism
@@ -79,6 +81,14 @@ def test_an_arm_that_stretches_a_cable_wherever_it_goes_is_stable_at_the_edge_to
     assert float(np.max(np.abs(shape.strain))) < 1e-8
     assert shape.stable and shape.softest > 0.0
     assert tilt_after(robot, 3.0) < 0.01
+
+
+def test_a_motion_that_changes_no_force_is_said_beside_stable_and_one_that_cables_hold_is_not() -> None:
+    for anchor, free in (("[0, 0, 1]", True), ("[0.2, 0, 1]", False)):
+        robot = arm(BALL, anchor, 0.004)
+        said = [row[1] for part in type_of(robot).report(robot).check().parts if isinstance(part, Section)
+                for row in part.rows if row[0] == "stable"]  # fmt: skip
+        assert said == ["yes, but nothing holds motions of ball.wz (1): they change no force" if free else "yes"]
 
 
 def test_well_within_the_edge_the_softest_stiffness_is_the_one_without_cables_or_with_all_of_them() -> None:
