@@ -98,6 +98,9 @@ LOST_TURN = 0.8
 """Rotation between output and reference at which control is aborted [rad]."""
 OFF = 5.0
 """Multiple of the tolerated lag of the output (`_watch_border`) above which impedances hold it instead."""
+RESISTS, STANDS, RESISTED = 1e-3, 0.05, 5.0
+"""An obstacle holds back an output that is farther than this from its reference [m and rad] and moves slower than this
+fraction of the rate at which the loop closes its error, for this multiple of the time constant of learning."""
 TRIED_PERIODS = (LONGEST_PERIOD, 0.5 * LONGEST_PERIOD, 2.0 * SHORTEST_PERIOD, SHORTEST_PERIOD)
 """Control periods [s] that are tried for a robot whose period is not given."""
 DEPARTS = 0.15
@@ -238,7 +241,7 @@ class QPController(SampledController):
         self.loads = np.array(self.equations.work.load)
         self._rate_seen: Array | None = None
         self._last_effort: Array | None = None
-        self._stuck, self._note = 0.0, ""
+        self._stuck, self._resisted, self._note = 0.0, 0.0, ""
         self._answer, self._more_late = AnswerDelay(self._rows.size), 0.0
         self._planned = np.zeros(self._rows.size)
         self._retreat = ImpedanceHold()
@@ -335,7 +338,7 @@ class QPController(SampledController):
         self._rate_seen = self._last_effort = self.solution = None
         self._pending.clear()
         self.equations.softness[:] = 1.0
-        self._stuck, self._note, self._bounded = 0.0, "", None
+        self._stuck, self._resisted, self._note, self._bounded = 0.0, 0.0, "", None
         self._timing.forget_latencies()
         self._answer.forget()
         self._more_late, self._seen_at = 0.0, time
@@ -723,6 +726,7 @@ class QPController(SampledController):
         used = self.border.look(q, v, coming, 2.0 / w, brakes)
         timed = not isinstance(tracker.motion, OnlineMotion)  # trajectories keep the rates that they ask for
         self._watch_border(time, beside, rate, w, 0.0 if timed else max(used, FASTEST * self._fold))
+        self._watch_obstacle(time, error, rate, total, w)
         if self.border.is_near and self._goal is not None:
             self._stop_at_border(time, q, v, self._goal, rates, brakes)
         self._learn(time, rate if changed is None else rate - changed, w)
@@ -814,6 +818,22 @@ class QPController(SampledController):
                 raise InfeasibleControlError(
                     f"the output is {distance:.3g} {unit} from its reference; hold, then go on."
                 )
+
+    def _watch_obstacle(self, time: float, error: Array, rate: Array, distance: float, w: float) -> None:
+        """Give a goal up where an obstacle keeps the output from it, and no bound of its own (`_watch_border`). Learned
+        as a load, its force would grow up to the limits of the efforts.
+
+        Args:
+            error, rate: (k,) of the output. distance: m and rad of the error. w: bandwidth of the loop [rad/s].
+        """
+        moves, closes = float(np.linalg.norm(rate)), w * float(np.linalg.norm(error))
+        solution = self.solution
+        limited = bool(self.guard.reason) or (solution is not None and bool(solution.active or solution.broken))
+        stands = distance > RESISTS and moves < STANDS * closes and not limited
+        self._resisted = self._resisted + self._timing.elapsed if stands else 0.0
+        if self._resisted * self._gains["learning"] * w > RESISTED:
+            self._resisted, self._learned.force[:] = 0.0, 0.0  # it was no load, and would resist the next goal
+            self._stop_here(time, ["something holds it back"])
 
     def _learn(self, time: float, rate: Array, w: float) -> None:
         """Learn the force at the output from its rate (k,) at a time [s] and the commanded accelerations."""
@@ -1026,6 +1046,10 @@ class QPController(SampledController):
             return
         held = [self.guard.reason] if self.guard.reason else []
         held += [] if solution is None else solution.active
+        self._stop_here(time, held)
+
+    def _stop_here(self, time: float, held: Sequence[str]) -> None:
+        """Give the present goal up: the reference stays at the output. `held`: what keeps it there."""
         because = f" ({', '.join(held)})" if held else ""
         position, rotation = self.equations.arrays.position[:3].copy(), self.equations.rotation
         self._note = f"the goal is out of reach: the output stopped where it is{because}"

@@ -34,7 +34,7 @@ from ..body_frame import BodyFrame
 from ..kinematics.body_kinematics import body_kinematics
 from ..kinematics.configuration_space import configuration_rate, normalise_quaternions
 from ..kinematics.loop_reduction import independent_basis, make_reduction_workspace, reduce_rows
-from ..late_kernels import HELD_ROUTES
+from ..late_kernels import CONTACTS, HELD_ROUTES, POINTS
 from ..loads import Payload
 from ..mechanism import FlatMechanism, put_on, with_own_masses
 from ..mechanism_model import MechanismModel
@@ -42,6 +42,7 @@ from ..resistance import DAMPING, LAW, STIFFNESS, STOP_STIFFNESS
 from ..routing.columns import FINE, FIRST, STATUS, STRAIN, STRAIN_RATE, TENSION, TURNING_V, WHERE
 from ..routing.late_call import call_held_rows, call_routed_cables
 from ..routing.route import route_problem
+from ..touch.columns import NORMAL
 from ..workspace import make_workspace
 from .equations_of_motion import evaluate
 from .forward_dynamics import massless_message, project_mass
@@ -494,8 +495,9 @@ class TightCables:
             factor on the nominal compliance; 1 until a controller estimates another. resists: whether joints have
             springs, dampers or stops. drive_q: (a,) actuators in q. arrays: results of the last `update`, see
             `TightWorkspace`. kept: mechanism, parts, work, reduction and arrays, for compiled functions. mechanism: the
-            robot's, whose cables slide without friction over guides. flat: its arrays, with the present loads.
-            chooses_anew: whether the next `update` chooses the independent coordinates again.
+            robot's, whose cables slide without friction over guides. flat: its arrays, with the present loads, without
+            the ground unless it carries the robot at its start. chooses_anew: whether the next `update` chooses the
+            independent coordinates again.
 
     Raises:
         TensegrityError: the robot has no such equations; the text names the part that prevents them.
@@ -516,6 +518,7 @@ class TightCables:
         cable_joints = [mechanism.joint(entry.joints[2]) for entry in entries]
         drive = np.array([mechanism.velocities_of(name).start for name in driven], dtype=np.int64)
         names, strands, flat = _held_strands(model, drive)
+        flat = _without_ground(flat, model.start)
         self._friction = SlidingFriction(flat) if slides else None
         self.flat = with_own_masses(without_friction(flat) if slides else flat)
         apart = np.full(len(names), -1, dtype=np.int64)
@@ -754,6 +757,20 @@ class TightCables:
         springs = 1.0 / self.stretches(arrays.q_ahead, np.zeros(self.mechanism.velocity_count))[2]
         squares = np.linalg.eigvals((arrays.stretch @ arrays.pull_solved.T) * springs).real
         return np.sqrt(np.maximum(squares, 0.0))
+
+
+def _without_ground(flat: FlatMechanism, start: Array) -> FlatMechanism:
+    """The same arrays without the ground, unless it carries the robot at its start (nq,).
+
+    Otherwise the force of the ground on an output that is moved into it would count as a known load: efforts against it
+    push the output deeper, and the force grows until an actuator is at its limit."""
+    work = make_workspace(flat)
+    evaluate(flat, start, np.zeros(flat.dof_parent.size), work)
+    if np.any(work.contact_state[:, NORMAL] > 0.0):
+        return flat
+    kernels = np.array(flat.late_kernels)
+    kernels[[CONTACTS, POINTS]] = 0
+    return flat._replace(late_kernels=kernels)
 
 
 def _held_strands(

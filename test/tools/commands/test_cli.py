@@ -402,7 +402,7 @@ def test_commands_that_need_ros_say_how_to_get_it() -> None:
         (["hardware", "tensebot"], "name the port"),
         (["hardware", "three_prism", "--port", "emulated"], "has no servos"),
         (["sim", "tensebot", "--port", "8081"], "--view-port"),
-        (["sim", "four_prism", "--tour"], "not a prestressed structure"),
+        (["sim", "four_prism", "--tour"], "has no tour"),
     ],
 )
 def test_what_cannot_be_started_is_refused_before_any_process_starts(words: list[str], reason: str, run) -> None:
