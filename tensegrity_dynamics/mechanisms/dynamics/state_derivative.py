@@ -34,7 +34,7 @@ NOT_CLOSED = 2
 
 DisplacementWorkspace = namedtuple(
     "DisplacementWorkspace",
-    "q v basis independent matrix slopes first right other stage_1 stage_2 stage_3 stage_4 held displacement u pivots "
+    "q v basis independent matrix first right other stage_1 stage_2 stage_3 stage_4 held displacement u pivots "
     "before_q before_v component turn moved turned turned_rate",
 )
 
@@ -75,9 +75,8 @@ def make_displacement_workspace(flat: FlatMechanism, positions: int) -> Displace
     dofs = flat.dof_parent.size
     return DisplacementWorkspace(
         q=np.zeros(positions), v=np.zeros(dofs), basis=np.zeros((dofs, dofs)),
-        independent=np.zeros(dofs, dtype=np.int64), matrix=np.zeros((2 * dofs, 2 * dofs)),
-        slopes=np.zeros((2 * dofs, 2 * dofs)), first=np.zeros(2 * dofs), right=np.zeros(2 * dofs),
-        other=np.zeros(2 * dofs), **{f"stage_{n}": np.zeros(2 * dofs) for n in range(1, 5)},
+        independent=np.zeros(dofs, dtype=np.int64), matrix=np.zeros((2 * dofs, 2 * dofs)), first=np.zeros(2 * dofs),
+        right=np.zeros(2 * dofs), other=np.zeros(2 * dofs), **{f"stage_{n}": np.zeros(2 * dofs) for n in range(1, 5)},
         held=np.zeros(dofs, dtype=np.bool_), displacement=np.zeros(dofs), u=np.zeros(2 * dofs),
         pivots=np.zeros(2 * dofs, dtype=np.int64), before_q=np.zeros(positions), before_v=np.zeros(dofs),
         component=components(flat), turn=np.zeros(dofs, dtype=np.int64), moved=np.zeros(dofs, dtype=np.int64),

@@ -362,7 +362,7 @@ WHOLE, SEARCH, AHEAD, HOP = 0, 1, 2, 3
 
 @for_compiled_callers
 def step_in_pieces(
-    flat, drives, q, v, effort, step, implicit, careful, evaluated, works, powers, work, reduction, stages, scratch
+    flat, drives, q, v, effort, step, implicit, evaluated, works, powers, work, reduction, stages, scratch
 ):  # fmt: skip
     """One step of `step` s, in pieces that end where contact, cable force or slip begins or ends; returns a status.
 
@@ -378,8 +378,7 @@ def step_in_pieces(
         if kind == HOP:
             status = hop(flat, drives, q, v, effort, trial, powers, work, reduction, stages)
         elif implicit:
-            begins = kind == WHOLE or careful  # the width of regularised slip on routes is in proportion to the step
-            status = rosenbrock(flat, drives, q, v, effort, trial, begins, work, reduction, stages, scratch)
+            status = rosenbrock(flat, drives, q, v, effort, trial, work, reduction, stages, scratch)
         else:
             status = runge_kutta(flat, q, v, effort, trial, 1, 0.0, work, reduction, stages, evaluated)
         evaluated = False
@@ -484,9 +483,8 @@ def careful_step(
             before, _ = energy_kept(flat, works, q, v, powers, work)
             spent = works[1] + works[4]
         status = step_in_pieces(
-            flat, drives, q, v, effort, trial, implicit, careful, evaluated, works, powers, work, reduction, stages,
-            scratch,
-        )  # fmt: skip
+            flat, drives, q, v, effort, trial, implicit, evaluated, works, powers, work, reduction, stages, scratch
+        )
         if status == REGULAR and implicit:
             status = present_torques(flat, drives, q, v, effort, work, reduction)
         if careful and halved < MOST_HALVED:

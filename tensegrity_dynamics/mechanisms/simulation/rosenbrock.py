@@ -31,7 +31,7 @@ from .powers import ACTUATORS, powers_in
 from .transitions import differ, read_pattern
 
 GAMMA = 0.5
-SIDES = (1.0, -1.0, 0.03, -0.03, 1e-3, -1e-3, 3e-5, -3e-5)
+SIDES = (1.0, -1.0, 0.1, -0.1, 0.01, -0.01, 1e-3, -1e-3)
 """Displacements for the slopes of the forces in order of trial, relative to the largest one."""
 SLIGHT = 1e-5
 """Finite difference step of the slope of the powers, relative to the change of a step."""
@@ -51,8 +51,8 @@ def driven_derivative(flat, drives, q, u, count, effort, out, work, reduction, s
 
 
 @for_compiled_callers
-def fill_slopes(flat, drives, q, u, count, effort, work, reduction, stages, scratch):
-    """Fill scratch.slopes with J at u by finite differences from scratch.first; returns a status.
+def fill_matrix(flat, drives, q, u, count, effort, step, work, reduction, stages, scratch):
+    """Fill scratch.matrix with 1 - g h J at u by finite differences from scratch.first; returns a status.
 
     Unconnected components of the mechanism are displaced simultaneously, one coordinate of each: a hand needs no more
     evaluations than its finger with most coordinates. stages.pattern describes the active contacts, cable forces and
@@ -60,7 +60,7 @@ def fill_slopes(flat, drives, q, u, count, effort, work, reduction, stages, scra
     both sides, nearer to u: a force that jumps within the difference would look like a spring without bounds. Several
     equal cables that become taut at one instant are so near to slack just behind it that each side has a slack one.
     """
-    slopes, turn, moved, component = scratch.slopes, scratch.turn, scratch.moved, scratch.component
+    matrix, turn, moved, component = scratch.matrix, scratch.turn, scratch.moved, scratch.component
     given, other = scratch.right, scratch.other
     copy(u, given)
     turns = 0
@@ -70,7 +70,9 @@ def fill_slopes(flat, drives, q, u, count, effort, work, reduction, stages, scra
         turn[i] = moved[part]
         moved[part] += 1
         turns = max(turns, moved[part])
-    slopes[: 2 * count, : 2 * count] = 0.0
+    for r in range(2 * count):
+        for c in range(2 * count):
+            matrix[r, c] = 1.0 if r == c else 0.0
     for first, least in ((0, 1e-7), (count, 1e-6)):
         for n in range(turns):
             for nearness in SIDES:
@@ -89,8 +91,9 @@ def fill_slopes(flat, drives, q, u, count, effort, work, reduction, stages, scra
             for i in range(count):
                 c = moved[component[scratch.independent[i]]]
                 if c >= 0:
+                    factor = -GAMMA * step / (u[c] - given[c])
                     for r in (i, count + i):
-                        slopes[r, c] = (other[r] - scratch.first[r]) / (u[c] - given[c])
+                        matrix[r, c] += factor * (other[r] - scratch.first[r])
             for i in range(count):
                 if turn[i] == n:
                     u[first + i] = given[first + i]
@@ -140,10 +143,9 @@ def add_slope_of_powers(flat, drives, q, count, change, effort, step, work, redu
 
 
 @for_compiled_callers
-def rosenbrock_step(flat, drives, q, v, effort, step, begins, work, reduction, stages, scratch):
+def rosenbrock_step(flat, drives, q, v, effort, step, work, reduction, stages, scratch):
     """Advance q and v in place by a step of `step` [s] with constant efforts; returns 0 or an error status.
 
-    `begins` is false if the last call had the same state and efforts: J, most of the work, is still that of the start.
     Torques of impedances and servos are not constant: their laws are part of f. stages.pattern is the pattern of
     contacts, cable forces and slips at the start; stages.taken (5,) is filled with the energies [J] of the powers.
     """
@@ -179,13 +181,9 @@ def rosenbrock_step(flat, drives, q, v, effort, step, begins, work, reduction, s
             return status
     add_powers(flat, drives, effort, 2.0 / 3.0 * step, work, stages, scratch)
     copy(stages.powers, stages.start_powers)
-    if begins:
-        status = fill_slopes(flat, drives, q, u, count, effort, work, reduction, stages, scratch)
-        if status != REGULAR:
-            return status
-    for r in range(size):
-        for c in range(size):
-            matrix[r, c] = (1.0 if r == c else 0.0) - GAMMA * step * scratch.slopes[r, c]
+    status = fill_matrix(flat, drives, q, u, count, effort, step, work, reduction, stages, scratch)
+    if status != REGULAR:
+        return status
     lu_factor(matrix, size, pivots)
     for r in range(size):
         one[r] = 0.5 * step * first[r]
@@ -227,8 +225,8 @@ def rosenbrock_step(flat, drives, q, v, effort, step, begins, work, reduction, s
 
 
 @allocation_free
-def rosenbrock(flat, drives, q, v, effort, step, begins, work, reduction, stages, scratch):
+def rosenbrock(flat, drives, q, v, effort, step, work, reduction, stages, scratch):
     """`rosenbrock_step` with the sticking and slipping contacts of routed cables imposed as at its start."""
-    status = rosenbrock_step(flat, drives, q, v, effort, step, begins, work, reduction, stages, scratch)
+    status = rosenbrock_step(flat, drives, q, v, effort, step, work, reduction, stages, scratch)
     hold_contacts(flat.route_elements, flat.routed_cables, work.route_state, False)
     return status
