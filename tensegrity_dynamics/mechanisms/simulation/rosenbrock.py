@@ -31,8 +31,6 @@ from .powers import ACTUATORS, powers_in
 from .transitions import differ, read_pattern
 
 GAMMA = 0.5
-SIDES = (1.0, -1.0, 0.1, -0.1, 0.01, -0.01, 1e-3, -1e-3)
-"""Displacements for the slopes of the forces in order of trial, relative to the largest one."""
 SLIGHT = 1e-5
 """Finite difference step of the slope of the powers, relative to the change of a step."""
 
@@ -56,9 +54,8 @@ def fill_matrix(flat, drives, q, u, count, effort, step, work, reduction, stages
 
     Unconnected components of the mechanism are displaced simultaneously, one coordinate of each: a hand needs no more
     evaluations than its finger with most coordinates. stages.pattern describes the active contacts, cable forces and
-    slips at u. If the pattern differs on one side of u, the difference is taken on the other side, and if it differs on
-    both sides, nearer to u: a force that jumps within the difference would look like a spring without bounds. Several
-    equal cables that become taut at one instant are so near to slack just behind it that each side has a slack one.
+    slips at u. If the pattern differs on one side of u, the difference is taken on the other side, because a force that
+    jumps has no derivative there.
     """
     matrix, turn, moved, component = scratch.matrix, scratch.turn, scratch.moved, scratch.component
     given, other = scratch.right, scratch.other
@@ -75,13 +72,13 @@ def fill_matrix(flat, drives, q, u, count, effort, step, work, reduction, stages
             matrix[r, c] = 1.0 if r == c else 0.0
     for first, least in ((0, 1e-7), (count, 1e-6)):
         for n in range(turns):
-            for nearness in SIDES:
+            for sign in (1.0, -1.0):
                 moved[:] = -1
                 for i in range(count):
                     if turn[i] == n:
                         c = first + i
                         moved[component[scratch.independent[i]]] = c
-                        u[c] = given[c] + nearness * least * max(1.0, abs(given[c]))
+                        u[c] = given[c] + sign * least * max(1.0, abs(given[c]))
                 status = driven_derivative(flat, drives, q, u, count, effort, other, work, reduction, stages, scratch)
                 if status != REGULAR:
                     return status
