@@ -38,9 +38,7 @@ def run(mechanism, q, effort, step, count, method="rk4"):
         drives = make_drives((), (), (), v.size)
         status = 0
         for _ in range(count):
-            status = status or rosenbrock(
-                mechanism.flat, drives, q, v, effort, step, True, work, solver, stages, scratch
-            )
+            status = status or rosenbrock(mechanism.flat, drives, q, v, effort, step, work, solver, stages, scratch)
     assert status == 0
     evaluate(mechanism.flat, q, v, work)
     return q, v, work
