@@ -97,8 +97,6 @@ SILENT_LOOKS = 20
 robot is gone. Looks are counted instead of time, so that a computer that was asleep is not taken for a lost robot."""
 TIMING_PERIODS = 1.5
 """Periods after which the report of when a command took effect is used."""
-
-
 LONGEST_STALL, WAKING = 10.0, 2.0
 """Time [s] of a process that stood still after which the senders of goals wait no more, and time after its waking in
 which it takes none: those that came meanwhile are handled first."""

@@ -67,6 +67,11 @@ class PoseTrajectory:
         return PoseTrajectory(self.position.stretched(factor), self.orientation.stretched(factor))
 
 
+def moved_columns(names: Sequence[str]) -> int:
+    """Number of the first columns that are a position; the others are a quaternion, if there are any."""
+    return 0 if tuple(names) == QUATERNION else len(POSITION)
+
+
 Waypoint = tuple[float, Array, "Array | None"]
 """Time from the start of the motion [s], position (3,) m, quaternion w, x, y, z or None to leave it open."""
 
@@ -87,7 +92,7 @@ def pose_waypoints(names: Sequence[str], motion: Trajectory, knots: Sequence[flo
             f"a motion of the output has the columns {', '.join(POSITION)}, or {', '.join(POSE)}, or with kind: "
             f"orientation {', '.join(QUATERNION)}; found {', '.join(names)}."
         )
-    moved = 0 if tuple(names) == QUATERNION else 3
+    moved = moved_columns(names)
     parts = 1
     while True:
         times = np.unique(np.concatenate([np.linspace(a, b, parts + 1) for a, b in pairwise(knots)]))

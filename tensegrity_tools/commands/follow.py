@@ -37,11 +37,11 @@ def follow(
 ) -> None:
     """Move the output or actuators of the running robot along a trajectory, after a motion to its first waypoint."""
     from tensegrity_control import load_trajectory
-    from tensegrity_control.trajectories.pose_trajectory import QUATERNION, pose_waypoints
+    from tensegrity_control.trajectories.pose_trajectory import moved_columns, pose_waypoints
     from tensegrity_dynamics import Simulation, load_robot
 
     loaded, motion = load_robot(robot), load_trajectory(file)
-    turns_only = tuple(motion.names) == QUATERNION
+    turns_only = not moved_columns(motion.names)
     driven = {each.name for each in loaded.actuators}
     if driven.intersection(motion.names):
         others = [name for name in motion.names if name not in driven]
@@ -115,18 +115,16 @@ def follow(
 def _check(loaded: Any, file: Path, motion: Any, origin: np.ndarray) -> None:
     """Solve the inverse kinematics at all waypoints of the file; TensegrityError names the first without a solution."""
     from tensegrity_control import inverse_kinematics
+    from tensegrity_control.trajectories.pose_trajectory import moved_columns
 
-    def aim(value: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-        if value.size == 4:
-            return origin, value
-        return origin + value[:3], value[3:] if value.size > 3 else None
-
+    moved = moved_columns(motion.names)
     with progress.status("looking at the waypoints") as status:
         for number, when in enumerate(motion.knots):
             status.update(f"looking at waypoint {number + 1} of {len(motion.knots)}")
             value = motion.trajectory.value(when)
+            position = origin + value[:moved] if moved else origin
             try:
-                inverse_kinematics(loaded, *aim(value))
+                inverse_kinematics(loaded, position, value[moved:] if value.size > moved else None)
             except UnreachableGoalError as error:
                 where = f"{file}:{motion.lines[number]}: rows.{number}"
                 raise TensegrityError(f"{where}: at {when:g} s: {error}") from None

@@ -13,6 +13,7 @@ and every cable keeps 5 N. Table 5.9 moves along y.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ from ..output import panels, save_picture, table
 from ..runtime.closed_loop import TrajectoryRun, Waypoint
 from ._every_stage import every_stage
 from ._progress import figures, report
-from ._runs import Variants, gravity_vector, groups, listed, run_trajectory, same_bits, spread, through_nodes_in_words
+from ._runs import Variants, gravity_vector, groups, listed, run_trajectory, through_nodes_in_words, twice_through_nodes
 
 NAME = "manipulator"
 DESCRIPTION = "the manipulator along a vertical and a horizontal path, section 5.4 of 000"
@@ -146,15 +147,10 @@ def run(
                 "simulated_seconds_per_second": float(run.times[-1]) / run.wall,
             }
             if nodes:
-                report(f"the {name} path, through the nodes")
-                runs = [run_trajectory(file, "task", waypoints(spline), nodes=True, **through) for _ in range(2)]
-                own = _figures(runs[0].after(SETTLED), spline, period, floor)
-                row["through_nodes"] = {
-                    "largest_error_m": own["largest_error_m"],
-                    "apart": spread(own["largest_error_m"], row["ours"]["largest_error_m"]),
-                    "two_runs_have_the_same_bits": same_bits(*runs),
-                    "simulated_seconds_per_second": float(runs[0].times[-1]) / runs[0].wall,
-                }
+                error = partial(_largest_error, spline, period, floor)
+                points = waypoints(spline)
+                found = twice_through_nodes(f"the {name} path", error, run, file, "task", points, **through)
+                row["through_nodes"] = {"largest_error_m": found.pop("largest_error"), **found}
         if laws:
             row["laws"] = _laws(robot, spline, rest, floor, name, each_case)
         rows.append(row)
@@ -169,6 +165,11 @@ def run(
         "share_of_the_path": share,
         "paths": rows,
     }
+
+
+def _largest_error(spline: HermiteSpline, period: float, floor: float, run: TrajectoryRun) -> float:
+    """m, from the path, of a run after it has settled."""
+    return float(_figures(run.after(SETTLED), spline, period, floor)["largest_error_m"])
 
 
 def _figures(run: TrajectoryRun, spline: HermiteSpline, period: float, floor: float) -> dict[str, Any]:

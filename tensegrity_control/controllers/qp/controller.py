@@ -826,11 +826,12 @@ class QPController(SampledController):
         Args:
             error, rate: (k,) of the output. distance: m and rad of the error. w: bandwidth of the loop [rad/s].
         """
-        moves, closes = float(np.linalg.norm(rate)), w * float(np.linalg.norm(error))
         solution = self.solution
         limited = bool(self.guard.reason) or (solution is not None and bool(solution.active or solution.broken))
-        stands = distance > RESISTS and moves < STANDS * closes and not limited
-        self._resisted = self._resisted + self._timing.elapsed if stands else 0.0
+        if not distance > RESISTS or limited or rate @ rate >= (STANDS * w) ** 2 * (error @ error):
+            self._resisted = 0.0
+            return
+        self._resisted += self._timing.elapsed
         if self._resisted * self._gains["learning"] * w > RESISTED:
             self._resisted, self._learned.force[:] = 0.0, 0.0  # it was no load, and would resist the next goal
             self._stop_here(time, ["something holds it back"])

@@ -32,6 +32,18 @@ STEP = 1e-5
 
 
 @allocation_free
+def fill_block(r, skew, outer, at, c):
+    """Fill the block of c at the rows and columns `at` (3,) with 1 + skew [r] + outer (r r' - r.r 1) of a vector r."""
+    x, y, z = r
+    c[at[0], at[0]] = 1.0 - outer * (y * y + z * z)
+    c[at[1], at[1]] = 1.0 - outer * (x * x + z * z)
+    c[at[2], at[2]] = 1.0 - outer * (x * x + y * y)
+    c[at[0], at[1]], c[at[1], at[0]] = outer * x * y - skew * z, outer * x * y + skew * z
+    c[at[0], at[2]], c[at[2], at[0]] = outer * x * z + skew * y, outer * x * z - skew * y
+    c[at[1], at[2]], c[at[2], at[1]] = outer * y * z - skew * x, outer * y * z + skew * x
+
+
+@allocation_free
 def fill_chart_matrices(w, numbers, turns, centres, moves, moved_turns, out):
     """Fill out (k, n, n) with C at w (k, n).
 
@@ -46,52 +58,32 @@ def fill_chart_matrices(w, numbers, turns, centres, moves, moved_turns, out):
                 c[i, j] = 0.0
         for n in range(numbers.shape[0]):
             c[numbers[n], numbers[n]] = 1.0
-        for n in range(turns.shape[0]):  # J(r) = 1 - a [r] + b (r r' - r.r 1)
+        for n in range(turns.shape[0]):  # J(r)
             at = turns[n]
-            x, y, z = values[at[0]], values[at[1]], values[at[2]]
-            square = x * x + y * y + z * z
+            r = values[at[0]], values[at[1]], values[at[2]]
+            square = r[0] * r[0] + r[1] * r[1] + r[2] * r[2]
             if square < SMALL**2:
                 a = 0.5 - square / 24.0 + square**2 / 720.0
                 b = 1.0 / 6.0 - square / 120.0 + square**2 / 5040.0
             else:
                 t = np.sqrt(square)
                 a, b = (1.0 - np.cos(t)) / square, (t - np.sin(t)) / (t * square)
-            c[at[0], at[0]], c[at[0], at[1]], c[at[0], at[2]] = (
-                1.0 - b * (y * y + z * z),
-                a * z + b * x * y,
-                b * x * z - a * y,
-            )
-            c[at[1], at[0]], c[at[1], at[1]], c[at[1], at[2]] = (
-                b * x * y - a * z,
-                1.0 - b * (x * x + z * z),
-                a * x + b * y * z,
-            )
-            c[at[2], at[0]], c[at[2], at[1]], c[at[2], at[2]] = (
-                a * y + b * x * z,
-                b * y * z - a * x,
-                1.0 - b * (x * x + y * y),
-            )
-        for n in range(moves.shape[0]):  # R' = (R_0 exp(r))' with exp(r) = 1 + s [r] + a (r r' - r.r 1)
+            fill_block(r, -a, b, at, c)
+        for n in range(moves.shape[0]):  # R' = exp(r)' R_0'
             at, turn, centre = moves[n], turns[moved_turns[n]], centres[moved_turns[n]]
-            x, y, z = values[turn[0]], values[turn[1]], values[turn[2]]
-            square = x * x + y * y + z * z
+            r = values[turn[0]], values[turn[1]], values[turn[2]]
+            square = r[0] * r[0] + r[1] * r[1] + r[2] * r[2]
             if square < SMALL**2:
                 s = 1.0 - square / 6.0 + square**2 / 120.0
                 a = 0.5 - square / 24.0 + square**2 / 720.0
             else:
                 t = np.sqrt(square)
                 s, a = np.sin(t) / t, (1.0 - np.cos(t)) / square
-            for j in range(3):
-                first, second, third = centre[j, 0], centre[j, 1], centre[j, 2]
-                c[at[0], at[j]] = (
-                    first * (1.0 - a * (y * y + z * z)) + second * (s * z + a * x * y) + third * (a * x * z - s * y)
-                )
-                c[at[1], at[j]] = (
-                    first * (a * x * y - s * z) + second * (1.0 - a * (x * x + z * z)) + third * (a * y * z + s * x)
-                )
-                c[at[2], at[j]] = (
-                    first * (a * x * z + s * y) + second * (a * y * z - s * x) + third * (1.0 - a * (x * x + y * y))
-                )
+            fill_block(r, -s, a, at, c)
+            for i in range(3):
+                first, second, third = c[at[i], at[0]], c[at[i], at[1]], c[at[i], at[2]]
+                for j in range(3):
+                    c[at[i], at[j]] = centre[j, 0] * first + centre[j, 1] * second + centre[j, 2] * third
 
 
 @allocation_free

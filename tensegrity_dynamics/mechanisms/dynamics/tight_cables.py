@@ -764,6 +764,8 @@ def _without_ground(flat: FlatMechanism, start: Array) -> FlatMechanism:
 
     Otherwise the force of the ground on an output that is moved into it would count as a known load: efforts against it
     push the output deeper, and the force grows until an actuator is at its limit."""
+    if not flat.late_kernels[CONTACTS]:
+        return flat
     work = make_workspace(flat)
     evaluate(flat, start, np.zeros(flat.dof_parent.size), work)
     if np.any(work.contact_state[:, NORMAL] > 0.0):
