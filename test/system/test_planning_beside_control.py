@@ -6,6 +6,7 @@ nothing depends on the machine's speed.
 
 from __future__ import annotations
 
+import threading
 import time
 from types import SimpleNamespace
 from typing import Any
@@ -229,9 +230,14 @@ def test_the_plan_of_every_controller_can_be_called_off(robot, controller):
     with cell(robot, controller) as made:
         move = (0.0, 0.0, 0.004) if robot == "tensebot" else (0.004, 0.0, 0.0)
         state_before = np.array(made.commands[-1].value)
+        plan, stopped = made.node.controller.plan_goal, threading.Event()
+        made.node.controller.plan_goal = lambda *given, **options: (  # else a quick plan is ready before the stop
+            plan(*given, **options) if stopped.wait(PATIENCE_S) else None
+        )
         answer = made.ask(move, 2.0)
         made.executor.spin_once(timeout_sec=0.0)
         assert made.call("stop").success
+        stopped.set()
         made.spin_until(answer.done)
         assert not answer.result().accepted
         assert "stop" in answer.result().reason
