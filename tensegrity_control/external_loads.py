@@ -37,6 +37,7 @@ FOLLOWING = 0.1
 """s, time constant with which the controller follows an estimate; slower than the observer and than the controller."""
 RISE = 0.1
 """s, shortest time for an estimate to change from zero to the bound."""
+NOTHING = np.zeros(6)
 
 
 @allocation_free
@@ -152,13 +153,15 @@ class ExternalLoads:
         return new
 
     def take_estimate(self, name: str, force: ArrayLike, moment: ArrayLike, stamp: float, now: float) -> None:
-        """Store the estimate of a wrench on a body or node at `stamp` [s]; only one estimate is in use at a time.
+        """Store the estimate of a wrench on a body or node at `stamp` [s]; only one estimate is in use at a time, and
+        one that was overtaken by a newer one is not used.
 
         Raises:
             CommandRefused: as `take`.
         """
         wrench = self._guesses.take(name, force, moment, stamp, now)
-        self._estimates.append((stamp, name, wrench))
+        if not self._estimates or stamp > self._estimates[-1][0]:
+            self._estimates.append((stamp, name, wrench))
 
     def update(self, controller: Controller, now: float) -> None:
         """Pass the loads at a time [s] to a controller if they have changed; stale loads are removed."""
@@ -171,7 +174,7 @@ class ExternalLoads:
             return
         self._controller = controller
         forces = dict(self._wrenches.held)
-        if controller.takes_estimates and self.estimate_of and self.estimate.any():
+        if controller.takes_estimates and self.estimate_of:
             own = forces.get(self.estimate_of)
             forces[self.estimate_of] = self.estimate if own is None else self.estimate[: own.size] + own
         controller.set_loads(forces)
@@ -201,15 +204,13 @@ class ExternalLoads:
         """Move the estimate in use towards the newest estimate of an earlier time; returns whether it changed."""
         if now < self._at:  # the clock has gone back: their age is unknown
             self._estimates.clear()
-        old = [each for each in self._estimates if each[0] < now]
-        newest = max(old, key=lambda each: each[0]) if old else None
-        while newest is not None and self._estimates[0] is not newest:
+        while len(self._estimates) > 1 and self._estimates[1][0] < now:
             self._estimates.popleft()
         elapsed, self._at = max(now - self._at, 0.0), now
-        desired, name = np.zeros(6), self.estimate_of
-        if newest is not None and now - newest[0] <= self._guesses.patience:
-            _, name, desired = newest
-        before = self.estimate if name == self.estimate_of else np.zeros(6)
+        desired, name = NOTHING, self.estimate_of
+        if self._estimates and 0.0 < now - self._estimates[0][0] <= self._guesses.patience:
+            _, name, desired = self._estimates[0]
+        before = self.estimate if name == self.estimate_of else NOTHING
         self.estimate_of, self.estimate = name, np.empty(6)
         share, most = 1.0 - math.exp(-elapsed / FOLLOWING), self.limit * min(elapsed, 1.0) / RISE
         return bool(_follow(before, desired, self.limit, share, most, self.estimate))

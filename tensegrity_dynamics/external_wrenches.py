@@ -53,8 +53,8 @@ class ExternalWrenches:
         if name not in self._names:
             what = "body" if self._takes_moments else "node"
             raise CommandRefused(unknown_name(what, name, self._names))
-        wrench = np.concatenate((np.asarray(force, dtype=np.float64), np.asarray(moment, dtype=np.float64)))
-        if wrench.shape != (6,) or not np.isfinite(wrench).all():
+        wrench = np.array((*force, *moment), dtype=np.float64)  # type: ignore[misc]
+        if wrench.shape != (6,) or not all(map(math.isfinite, wrench.tolist())):
             raise CommandRefused(f"{name}: the wrench is not finite; give numbers in N and N m.")
         if not self._takes_moments and wrench[3:].any():
             raise CommandRefused(f"{name}: it is a node, on which no moment can act; give a force alone.")

@@ -48,6 +48,9 @@ FRESH = 0.5
 """Largest time difference [s] between tensions and an estimate that are compared."""
 WORDED = 0.5
 """Update interval of the text on unknown loads [s], in robot time."""
+LOADED = 0.01
+"""Interval between two published estimates of the unknown wrench [s], in robot time, or the period of states if that is
+longer: a tenth of the time constant with which a controller follows them."""
 
 
 class EstimatorNode(RobotNode):
@@ -93,7 +96,7 @@ class EstimatorNode(RobotNode):
         self._wrench_publisher = self.create_publisher(WrenchStamped, "~/external_wrench", WRENCHES)
         self._payload_publisher = self.create_publisher(InertiaStamped, "~/payload", WRENCHES)
         self._words: dict[str, str] = {}
-        self._worded = -np.inf
+        self._worded, self._slot = -np.inf, -1
         self._codec, self._buffer = type_of(robot).codec(robot), StateBuffer()
         self._names = set(robot.model.tension_names)
         self._tendons: TendonState | None = None
@@ -188,8 +191,10 @@ class EstimatorNode(RobotNode):
         unknown = getattr(estimate, "unknown", None)
         if unknown is None or self._estimated is None:
             return {}
-        if unknown.body and self._estimated.get_subscription_count():
+        slot = int(self._at / LOADED + 1e-6)
+        if slot != self._slot and unknown.body and self._estimated.get_subscription_count():
             self._estimated.publish(wrench_message(at, unknown.body, unknown.wrench.tolist()))
+        self._slot = slot
         if not 0.0 <= self._at - self._worded < WORDED:  # diagnostics are published once per second
             deviations = np.sqrt(np.diag(unknown.covariance)).tolist()
             pairs = zip(unknown.names, unknown.values.tolist(), deviations, strict=True)

@@ -44,8 +44,9 @@ class CommandTiming:
     def acts_after(self, late: float) -> None:
         """Note that the command for the present state acts `late` s after it."""
         self.late = late
-        self._latencies.append(late)
-        self.usual_latency = sorted(self._latencies)[USUAL // 2]
+        oldest, _ = self._latencies[0], self._latencies.append(late)
+        if late != oldest:
+            self.usual_latency = sorted(self._latencies)[USUAL // 2]
 
     def interval(self, *times: float) -> None:
         """Add intervals [s] between commands. Their median is the expected duration of the next command, limited by

@@ -146,6 +146,18 @@ def test_an_estimated_wrench_counts_from_the_next_state_on_in_bounds_and_fades_w
         ExternalLoads(robot, limit=-1.0)
 
 
+def test_an_estimate_that_was_overtaken_by_a_newer_one_is_not_used():
+    robot = robot_named("biglide")
+    control, loads, nothing = make_controller("qp", robot), ExternalLoads(robot, limit=10.0), (0.0, 0.0, 0.0)
+    loads.update(control, 0.99)
+    for force, stamp in ((4.0, 1.01), (-4.0, 1.0)):
+        loads.take_estimate(robot.output.body, (force, 0.0, 0.0), nothing, stamp, 1.01)
+    for k in range(20):
+        loads.update(control, 1.02 + 0.005 * k)
+        assert loads.estimate[0] > 0.0
+    assert np.linalg.norm(control.loads) == pytest.approx(loads.estimate[0])
+
+
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_a_computer_that_stalls_now_and_then_takes_little_tension_from_a_platform_on_cables(seed):
     random, robot, time, stalls = np.random.default_rng(seed), load_robot("cable_robot"), 0.5, []
