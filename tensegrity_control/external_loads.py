@@ -35,6 +35,8 @@ SOME = 50
 """Number of stored estimates that are not in use yet."""
 FOLLOWING = 0.1
 """s, time constant with which the controller follows an estimate; slower than the observer and than the controller."""
+STEPS = 0.01
+"""s, interval of the steps in which it follows, or the period of states if that is longer."""
 RISE = 0.1
 """s, shortest time for an estimate to change from zero to the bound."""
 NOTHING = np.zeros(6)
@@ -198,12 +200,16 @@ class ExternalLoads:
     def _forget_estimates(self) -> None:
         self._guesses.forget()
         self._estimates: deque[tuple[float, str, Array]] = deque(maxlen=SOME)
-        self.estimate, self.estimate_of, self._at = np.zeros(6), "", -np.inf
+        self.estimate, self.estimate_of, self._at, self._step = np.zeros(6), "", -np.inf, -1
 
     def _follow_estimate(self, now: float) -> bool:
         """Move the estimate in use towards the newest estimate of an earlier time; returns whether it changed."""
         if now < self._at:  # the clock has gone back: their age is unknown
             self._estimates.clear()
+        step = int(now / STEPS + 1e-6)
+        if step == self._step:
+            return False
+        self._step = step
         while len(self._estimates) > 1 and self._estimates[1][0] < now:
             self._estimates.popleft()
         elapsed, self._at = max(now - self._at, 0.0), now

@@ -25,6 +25,7 @@ from tensegrity_dynamics.numerics.compilation import Kept, QuickCall, allocation
 from tensegrity_dynamics.numerics.linear_algebra import cholesky, cholesky_solve
 from tensegrity_dynamics.numerics.types import Array
 
+from .free_optimum import free_optimum
 from .quadratic_program import INFEASIBLE, SOLVED, QuadraticProgram, Sizes
 from .solvers import DEFAULT_SOLVER, make_solver
 
@@ -75,13 +76,13 @@ def fill_program(equations, kept, desired, drag, weight, total_mass):
     """Write the objective and the constraint rows of the module; `desired` (k,) is the output's acceleration, `drag`
     (n,) the acceleration that opposes the free motions.
 
-    Returns the largest entry of the diagonal of P, and whether the objective is finite. `equations` are those that
-    `TightCables` has kept. `kept` are the arrays of `MotionProgram`: desired tensions, rows, low and high bounds of
-    tensions (c,) and of the actuators' accelerations (a,), results, and scratch. The mean inertia at the output is
-    that of its translational rows `shifts`; without any, `total_mass`.
+    Returns the largest entry of the diagonal of P, whether the objective is finite, and whether `free_optimum` has
+    solved the program. `equations` are those that `TightCables` has kept. `kept` are the arrays of `MotionProgram`:
+    desired tensions, rows, low and high bounds of tensions (c,) and of the actuators' accelerations (a,), results, and
+    scratch. The mean inertia at the output is that of its translational rows `shifts`; without any, `total_mass`.
     """
     tight = taken(equations)[4]
-    desired_tension, shifts, bounds, program, residual, inertia = taken(kept)[:6]
+    desired_tension, shifts, bounds, program, residual, inertia, _, low, high, free = taken(kept)
     P, q, C, c_low, c_high = program
     n, inputs = tight.rate_1.shape
     cables, outputs = tight.tension_1.shape[0], tight.output_1.shape[0]
@@ -141,7 +142,8 @@ def fill_program(equations, kept, desired, drag, weight, total_mass):
         c_low[cables + a] = joint_low[a] - tight.joint_0[a]
         c_high[cables + a] = joint_high[a] - tight.joint_0[a]
         total += q[a]
-    return largest, np.isfinite(total)
+    finite = np.isfinite(total)
+    return largest, finite, finite and free_optimum(P, q, C, c_low, c_high, low, high, *free)
 
 
 @allocation_free
@@ -175,7 +177,7 @@ def fill_solution(equations, kept, desired, effort, tension, output, joints, mot
     Returns whether more than the tolerances (k,) is missing. `equations`, `kept`: see `fill_program`.
     """
     _, _, _, reduction, tight = taken(equations)
-    tolerances, low, high = taken(kept)[6:]
+    tolerances, low, high = taken(kept)[6:9]
     basis, offset = reduction.basis, reduction.offset
     inputs, misses = effort.shape[0], False
     for a in range(inputs):
@@ -267,11 +269,13 @@ class MotionProgram:
         self._soft = _empty(inputs + rows, rows)
         self._soft.C[:, inputs:] = np.eye(rows)
         self._residual, self._inertia = np.zeros(outputs), np.zeros((outputs, outputs))
+        self._free = np.zeros(inputs)
         self._solver = make_solver(solver, Sizes(inputs, 0, rows))
         self._kept = Kept(
             self.desired_tension, self._shifts, (self.tension_low, self.tension_high, self.joint_low, self.joint_high),
             (self._hard.P, self._hard.q, self._hard.C, self._hard.c_low, self._hard.c_high), self._residual,
             self._inertia, self._tolerances, self.effort_low, self.effort_high,
+            (np.zeros((inputs, inputs)), np.zeros(inputs), np.zeros(inputs), self._free),
         )  # fmt: skip
         self._soft_solver = make_solver(solver, Sizes(inputs + rows, 0, rows))
         self._actuators = tuple(each.name for each in robot.actuators)
@@ -298,9 +302,11 @@ class MotionProgram:
         """
         program = self._hard
         inputs, desired = self._last.size, np.ascontiguousarray(desired, dtype=np.float64)
-        largest, finite = self._write(desired, damping * self.equations.arrays.rates if drag is None else drag)
+        largest, finite, solved = self._write(desired, damping * self.equations.arrays.rates if drag is None else drag)
         if not finite:
             raise TensegrityError("the state or the desired acceleration is not finite; there are no efforts for it.")
+        if solved:
+            return self._solution(desired, self._free.copy(), SOLVED)
         result = self._solver.solve(program)
         status = result.status
         if status != SOLVED:
@@ -316,10 +322,10 @@ class MotionProgram:
         effort = np.linalg.solve(self._hard.P, -self._hard.q)
         return np.asarray(self.equations.arrays.rate_0 + self.equations.arrays.rate_1 @ effort)
 
-    def _write(self, desired: Array, drag: Array) -> tuple[float, bool]:
+    def _write(self, desired: Array, drag: Array) -> tuple[float, bool, bool]:
         """Fill the program; returns as `fill_program`."""
         kept, equations = self._kept, self.equations.kept
-        found: tuple[float, bool] = self._fill(equations, kept, desired, drag, self.tension_weight, self._mass)
+        found: tuple[float, bool, bool] = self._fill(equations, kept, desired, drag, self.tension_weight, self._mass)
         return found
 
     def _held(self) -> Array:

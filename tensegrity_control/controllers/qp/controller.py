@@ -700,7 +700,9 @@ class QPController(SampledController):
                 self._stop_short(time, f"stopped short of the goal: {self.growth.words()}")
                 clock, tracker = self.motion_at(time)
         half = 0.5 * self.period
-        here, middle = tracker.values(clock.at(acts)), tracker.values(clock.at(acts + half))
+        now, then = clock.at(acts), clock.at(acts + half)
+        here = tracker.values(now)
+        middle = here if then == now else tracker.values(then)
         turn = self._turn_error(q, here, tracker)  # before the equations, which use it to weigh rotations
         here[2] = middle[2]
         arrays = self.equations.update(q, v, half, held=self.period)
@@ -760,7 +762,8 @@ class QPController(SampledController):
         self.watch_tensions(time, acts)
         command = self._made(*before, time, acts, commanded, solution, more)
         self._last.keep(command, time, acts)
-        self.equations.slide(q, self._moves(rates + w * min(0.5, w * self._looser) * error))
+        if self.equations.rubs:
+            self.equations.slide(q, self._moves(rates + w * min(0.5, w * self._looser) * error))
         return command
 
     def _moves(self, rate: Array) -> Array:

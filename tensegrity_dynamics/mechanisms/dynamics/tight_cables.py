@@ -493,7 +493,7 @@ class TightCables:
             (`rope[1]` where there are several). floors: (c,) N, `minimum_tension` of the actuators that wind them.
             relaxation: (c,) damping over stiffness [s]. springs: (c,) tension per unit strain [N]. softness: (c,)
             factor on the nominal compliance; 1 until a controller estimates another. resists: whether joints have
-            springs, dampers or stops. drive_q: (a,) actuators in q. arrays: results of the last `update`, see
+            springs, dampers or stops. rubs: whether joints have friction, with `slides`. drive_q: (a,) actuators in q. arrays: results of the last `update`, see
             `TightWorkspace`. kept: mechanism, parts, work, reduction and arrays, for compiled functions. mechanism: the
             robot's, whose cables slide without friction over guides. flat: its arrays, with the present loads, without
             the ground unless it carries the robot at its start. chooses_anew: whether the next `update` chooses the
@@ -520,6 +520,7 @@ class TightCables:
         names, strands, flat = _held_strands(model, drive)
         flat = _without_ground(flat, model.start)
         self._friction = SlidingFriction(flat) if slides else None
+        self.rubs = self._friction is not None and self._friction.any
         self.flat = with_own_masses(without_friction(flat) if slides else flat)
         apart = np.full(len(names), -1, dtype=np.int64)
         self.cables = (*(entry.name for entry in entries), *names)
@@ -601,13 +602,13 @@ class TightCables:
 
     def slide(self, q: Array, v: Array) -> None:
         """Let joints rub at the position q (nq,) as at the rates v (nv,) from the next `update` on."""
-        if self._friction is not None and self._friction.any:
+        if self._friction is not None and self.rubs:
             self._friction.slide(np.ascontiguousarray(q), np.ascontiguousarray(v))
             self.arrays.rubbing[:] = self._friction.effort
 
     def friction_slopes(self, q: Array, motions: Array) -> Array:
         """(k, k), see `SlidingFriction.slopes`; zero without friction that slides."""
-        if self._friction is None or not self._friction.any:
+        if self._friction is None or not self.rubs:
             return np.zeros((len(motions), len(motions)))
         return self._friction.slopes(np.ascontiguousarray(q), motions)
 

@@ -56,10 +56,11 @@ class CommandTiming:
 
     def came(self, elapsed: float) -> None:
         """Note that a command is computed `elapsed` s after the last one."""
-        self.elapsed = max(elapsed, self.period)
-        fading = math.exp(-self.elapsed / FORGETTING)
-        before = [self.period + (each - self.period) * fading for each in (self.repeated, self.latest)]
-        _, self.repeated, self.latest = sorted((self.elapsed, *before))
+        self.elapsed = elapsed = max(elapsed, self.period)
+        fading = math.exp(-elapsed / FORGETTING)
+        latest = self.period + (self.latest - self.period) * fading
+        repeated = self.period + (self.repeated - self.period) * fading
+        self.latest, self.repeated = max(latest, elapsed), max(repeated, min(latest, elapsed))
         self.interval(self.elapsed)
 
     def begin_anew(self) -> None:

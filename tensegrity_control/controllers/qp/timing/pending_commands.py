@@ -89,7 +89,8 @@ class PendingCommands:
             while sent and not (sent[-1].confirmed and sent[-1].begin < begin):
                 sent.pop()  # older commands were handled at the confirmation of this one
             shift = begin - each.begin
-            sent.append(each._replace(begin=begin, position=each.position + shift * each.rate, confirmed=True))
+            position = each.position + shift * each.rate if shift else each.position
+            sent.append(each._replace(begin=begin, position=position, confirmed=True))
         for each in reversed(later):
             if sent and each.begin <= sent[-1].begin:
                 shift = sent[-1].begin + each.lasts - each.begin

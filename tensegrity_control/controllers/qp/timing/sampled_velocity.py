@@ -25,7 +25,7 @@ def take_out_ripple(q, v, last_q, last_v, columns, elapsed, share, ripple, resul
     """Update the ripple (n,) from two samples, and fill result (nv,) with v minus the ripple.
 
     Args:
-        q, v, last_q, last_v: (nq,) and (nv,) of this sample and of the last one.
+        q, v, last_q, last_v: (nq,) and (nv,) of this sample and of the last one, which this one replaces.
         columns: (2, n), indices of the coordinates in q and in v.
         elapsed: s between both samples; 0 without a last one.
         share: fraction of the difference by which the ripple is corrected.
@@ -37,6 +37,10 @@ def take_out_ripple(q, v, last_q, last_v, columns, elapsed, share, ripple, resul
         if elapsed > 0.0:
             ripple[n] += share * (0.5 * (v[b] + last_v[b]) - (q[a] - last_q[a]) / elapsed - ripple[n])
         result[b] -= ripple[n]
+    for k in range(q.shape[0]):
+        last_q[k] = q[k]
+    for k in range(v.shape[0]):
+        last_v[k] = v[k]
 
 
 class SampledVelocity:
@@ -77,5 +81,4 @@ class SampledVelocity:
         elapsed = elapsed if elapsed <= longest else 0.0
         share, self._last_time = min(1.0, bandwidth * elapsed), time
         self._take_out(q, v, self._last_q, self._last_v, self._columns, elapsed, share, self.ripple, result)
-        self._last_q[:], self._last_v[:] = q, v
         return result

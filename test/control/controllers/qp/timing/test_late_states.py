@@ -132,7 +132,7 @@ def test_an_estimated_wrench_counts_from_the_next_state_on_in_bounds_and_fades_w
         steps.append(np.linalg.norm(control.loads) - before)
         before = np.linalg.norm(control.loads)
     assert before == pytest.approx(10.0, rel=1e-3)  # the limit
-    assert 0.0 < max(steps[1:]) <= 10.0 * 0.005 / 0.1 + 1e-9  # the rate
+    assert 0.0 < max(steps[1:]) <= 10.0 * 0.01 / 0.1 + 1e-9  # the rate
     loads.take(control, name, (0.0, 3.0, 0.0), nothing, time, time)
     loads.update(control, time + 0.005)
     assert np.linalg.norm(control.loads) == pytest.approx(np.hypot(before, 3.0), rel=1e-3)  # beside what is stated
@@ -153,7 +153,7 @@ def test_an_estimate_that_was_overtaken_by_a_newer_one_is_not_used():
     for force, stamp in ((4.0, 1.01), (-4.0, 1.0)):
         loads.take_estimate(robot.output.body, (force, 0.0, 0.0), nothing, stamp, 1.01)
     for k in range(20):
-        loads.update(control, 1.02 + 0.005 * k)
+        loads.update(control, 1.02 + 0.01 * k)
         assert loads.estimate[0] > 0.0
     assert np.linalg.norm(control.loads) == pytest.approx(loads.estimate[0])
 
