@@ -35,7 +35,7 @@ SOME = 50
 """Number of stored estimates that are not in use yet."""
 FOLLOWING = 0.1
 """s, time constant with which the controller follows an estimate; slower than the observer and than the controller."""
-STEPS = 0.01
+STEPS = 0.02
 """s, interval of the steps in which it follows, or the period of states if that is longer."""
 RISE = 0.1
 """s, shortest time for an estimate to change from zero to the bound."""

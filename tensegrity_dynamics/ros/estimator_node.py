@@ -48,9 +48,9 @@ FRESH = 0.5
 """Largest time difference [s] between tensions and an estimate that are compared."""
 WORDED = 0.5
 """Update interval of the text on unknown loads [s], in robot time."""
-LOADED = 0.01
+LOADED = 0.02
 """Interval between two published estimates of the unknown wrench [s], in robot time, or the period of states if that is
-longer: a tenth of the time constant with which a controller follows them."""
+longer: a fifth of the time constant with which a controller follows them."""
 
 
 class EstimatorNode(RobotNode):

@@ -11,6 +11,7 @@ from scipy.optimize import linprog
 
 from tensegrity_control.optimization.motion_program import MotionProgram
 from tensegrity_control.optimization.quadratic_program import SOLVED
+from tensegrity_control.optimization.solvers import make_solver
 from tensegrity_dynamics.mechanisms.body_poses import BodyPoses
 from tensegrity_dynamics.mechanisms.dynamics.equations_of_motion import equations
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
@@ -213,6 +214,23 @@ def _check_conditions(asked, x):
 
     _, left = nnls(np.array(pressing).T, slope / terms)
     assert left < 1e-6
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_without_active_bounds_the_efforts_are_those_that_a_solver_finds(name):
+    made, differences = MADE[name], []
+    for seed in range(20):
+        made.update(*random_state(name, seed))
+        program = MotionProgram(made)
+        program.effort_high[:], program.effort_low[:] = 1e6, -1e6
+        program.tension_low[:] = -1e9
+        found = program.solve(np.full(made.parts.axes.size, 0.5), 10.0).effort
+        assert program._write(np.full(made.parts.axes.size, 0.5), 10.0 * made.arrays.rates)[2], "a solver was needed"
+        other = make_solver("daqp", program.program.sizes).solve(program.program).x
+        P, q = program.program.P, program.program.q
+        gap = 0.5 * (found - other) @ P @ (found - other)
+        differences.append(gap / max(abs(0.5 * other @ P @ other + q @ other), 1e-12))
+    assert max(differences) < 1e-12
 
 
 def test_a_program_without_a_feasible_input_keeps_efforts_and_names_the_floors():

@@ -134,7 +134,7 @@ class CableStretch:
         self.elastic, self._rate, self._pulling = np.zeros(count), np.zeros(count), np.zeros(count)
         self.seen = np.zeros(count)
         self._begun = False
-        self._decays: dict[float, Array] = {}
+        self._decays: dict[float, tuple[Array, Array]] = {}
         self._ones = np.ones(count)
         self._square, self._order = np.zeros((count, count)), np.zeros(count, dtype=np.int64)
         self._columns, self.moved = np.zeros((count, 4)), np.zeros((self._inputs, 4))
@@ -176,12 +176,13 @@ class CableStretch:
             return effort
         gone, faded = -1.0, self._ones
         if carried is not None:
-            gone, faded = carried[0], carried[1] * self._ones
+            gone, faded = carried[0], self._ones if carried[1] == 1.0 else carried[1] * self._ones
         elif elapsed != self._held:
             faded = np.exp((self._held - elapsed) / self.lag)
+        (kept, _), (_, grown) = self._decay(elapsed), self._decay(held)
         solved = self._stretch(
-            self._equations.kept, self.kept, floor, q, v, *seen, self._decay(elapsed), 1.0 - self._decay(held), faded,
-            tension, elapsed, held, gone, self._begun, effort,
+            self._equations.kept, self.kept, floor, q, v, *seen, kept, grown, faded, tension, elapsed, held, gone,
+            self._begun, effort,
         )  # fmt: skip
         self._begun, self._held = True, held
         if solved:
@@ -191,11 +192,13 @@ class CableStretch:
             return np.linalg.solve(tension_1, self._pull[:, 0])
         return np.asarray(np.linalg.lstsq(tension_1, self._pull[:, 0], rcond=1e-9)[0])
 
-    def _decay(self, time: float) -> Array:
-        """Remainder (c,) of a difference after a time [s]; the last result is kept, as the time rarely changes."""
+    def _decay(self, time: float) -> tuple[Array, Array]:
+        """Remainder (c,) of a difference after a time [s], and what is gone of it; the last results are kept, as the
+        time rarely changes."""
         found = self._decays.get(time)
         if found is None:
             if len(self._decays) > 1:
                 self._decays.clear()
-            found = self._decays[time] = np.exp(-time / self.lag)
+            left = np.exp(-time / self.lag)
+            found = self._decays[time] = left, 1.0 - left
         return found

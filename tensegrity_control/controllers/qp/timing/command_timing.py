@@ -44,7 +44,8 @@ class CommandTiming:
     def acts_after(self, late: float) -> None:
         """Note that the command for the present state acts `late` s after it."""
         self.late = late
-        oldest, _ = self._latencies[0], self._latencies.append(late)
+        oldest = self._latencies[0]
+        self._latencies.append(late)
         if late != oldest:
             self.usual_latency = sorted(self._latencies)[USUAL // 2]
 
