@@ -493,11 +493,11 @@ class TightCables:
             (`rope[1]` where there are several). floors: (c,) N, `minimum_tension` of the actuators that wind them.
             relaxation: (c,) damping over stiffness [s]. springs: (c,) tension per unit strain [N]. softness: (c,)
             factor on the nominal compliance; 1 until a controller estimates another. resists: whether joints have
-            springs, dampers or stops. rubs: whether joints have friction, with `slides`. drive_q: (a,) actuators in q. arrays: results of the last `update`, see
-            `TightWorkspace`. kept: mechanism, parts, work, reduction and arrays, for compiled functions. mechanism: the
-            robot's, whose cables slide without friction over guides. flat: its arrays, with the present loads, without
-            the ground unless it carries the robot at its start. chooses_anew: whether the next `update` chooses the
-            independent coordinates again.
+            springs, dampers or stops. rubs: whether joints have friction, with `slides`. drive_q: (a,) actuators in
+            q. arrays: results of the last `update`, see `TightWorkspace`. kept: mechanism, parts, work, reduction and
+            arrays, for compiled functions. mechanism: the robot's, whose cables slide without friction over guides.
+            flat: its arrays, with the present loads, without the ground unless it carries the robot at its start.
+            chooses_anew: whether the next `update` chooses the independent coordinates again.
 
     Raises:
         TensegrityError: the robot has no such equations; the text names the part that prevents them.
