@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.body_frame import BodyFrame
@@ -22,7 +21,10 @@ from tensegrity_dynamics.numerics.rotations import (
     matrix_from_quaternion,
     matrix_from_vector,
     quaternion_from_matrix,
+    quaternions_from_matrices,
     rotation_vector,
+    turned_by,
+    vectors_between,
 )
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose, pose_error
@@ -105,9 +107,10 @@ class OutputModel(ReducedModel):
             return np.asarray(moved.points[:, self.rows] - values)
         desired = np.hstack((moved.points, np.zeros_like(moved.points)))
         desired[:, self.rows] = values
-        turned = Rotation.from_matrix(moved.turns @ self.output.frame.axes)
-        aim = Rotation.from_rotvec(desired[:, 3:]) * Rotation.from_matrix(self._origin)
-        off = np.hstack((moved.points - desired[:, :3], -(aim * turned.inv()).as_rotvec()))
+        # vector of exp(r) (R R_0')', the rotation from R to exp(r) R_0
+        turned = quaternions_from_matrices(moved.turns @ (self.output.frame.axes @ self._origin.T))
+        left = vectors_between(turned_by((1.0, 0.0, 0.0, 0.0), -desired[:, 3:]), turned * (1.0, -1.0, -1.0, -1.0))
+        off = np.hstack((moved.points - desired[:, :3], -left))
         return np.asarray(off[:, self.rows])
 
     def output_position(self, q: Array) -> Array:

@@ -46,12 +46,18 @@ def smoothed(trajectory: PiecewisePolynomial, width: float, times: ArrayLike) ->
     rows = [np.array(trajectory.value(instants, derivative)) for derivative in range(3)]
     half, knots = 0.5 * width, np.asarray(trajectory.knots, dtype=np.float64)
     near = np.flatnonzero(np.min(np.abs(instants[:, None] - knots[None, :]), axis=1) < half)
-    for i in near:
-        inside = knots[np.abs(knots - instants[i]) < half]
-        cuts = np.concatenate(([-1.0], np.sort((instants[i] - inside) / half), [1.0]))
+    points, weights = [], []
+    for instant in instants[near].tolist():
+        inside = knots[np.abs(knots - instant) < half]
+        cuts = np.concatenate(([-1.0], np.sort((instant - inside) / half), [1.0]))
         middle, reach = 0.5 * (cuts[1:] + cuts[:-1]), 0.5 * np.diff(cuts)
-        points = (middle[:, None] + reach[:, None] * _NODES).ravel()
-        weights = (reach[:, None] * _WEIGHTS).ravel() * (1.0 - points**2) ** 4 * (_A - _B * points**2)
+        points.append((middle[:, None] + reach[:, None] * _NODES).ravel())
+        weights.append((reach[:, None] * _WEIGHTS).ravel())
+    if near.size:
+        begins = np.cumsum([0, *(each.size for each in points[:-1])])
+        at = np.repeat(instants[near], [each.size for each in points]) - half * np.concatenate(points)
+        square = np.concatenate(points) ** 2
+        share = np.concatenate(weights) * (1.0 - square) ** 4 * (_A - _B * square)
         for derivative in range(3):
-            rows[derivative][i] = weights @ trajectory.value(instants[i] - half * points, derivative)
+            rows[derivative][near] = np.add.reduceat(share[:, None] * trajectory.value(at, derivative), begins, axis=0)
     return rows[0], rows[1], rows[2]

@@ -42,7 +42,47 @@ def fill_matrix(quaternion, out):
     out[2, 0], out[2, 1], out[2, 2] = 2.0 * (x * z - w * y), 2.0 * (y * z + w * x), 1.0 - 2.0 * (x * x + y * y)
 
 
-_fill_quaternions = QuickCall(fill_quaternions)
+@allocation_free
+def fill_turned(centre, vectors, out):
+    """Fill out (k, 4) with quaternions, w >= 0: those of the rows r of vectors (k, 3), then the centre (4,)."""
+    w, x, y, z = centre[0], centre[1], centre[2], centre[3]
+    for k in range(vectors.shape[0]):
+        r = vectors[k]
+        half = 0.5 * np.sqrt(r[0] * r[0] + r[1] * r[1] + r[2] * r[2])
+        scale = 0.5 * (1.0 - half * half / 6.0) if half < 1e-4 else 0.5 * np.sin(half) / half
+        c, i, j, m = np.cos(half), scale * r[0], scale * r[1], scale * r[2]
+        out[k, 0] = w * c - x * i - y * j - z * m
+        out[k, 1] = w * i + x * c + y * m - z * j
+        out[k, 2] = w * j - x * m + y * c + z * i
+        out[k, 3] = w * m + x * j - y * i + z * c
+        if out[k, 0] < 0.0:
+            for each in range(4):
+                out[k, each] = -out[k, each]
+
+
+@allocation_free
+def fill_vectors(centres, quaternions, out):
+    """Fill out (k, 3) with the rotation vectors from quaternions, centres (k, 4), to others (k, 4); at most half a
+    turn."""
+    for k in range(quaternions.shape[0]):
+        w, x, y, z = centres[k, 0], -centres[k, 1], -centres[k, 2], -centres[k, 3]
+        c, i, j, m = quaternions[k, 0], quaternions[k, 1], quaternions[k, 2], quaternions[k, 3]
+        cosine = w * c - x * i - y * j - z * m
+        out[k, 0] = w * i + x * c + y * m - z * j
+        out[k, 1] = w * j - x * m + y * c + z * i
+        out[k, 2] = w * m + x * j - y * i + z * c
+        sine = np.sqrt(out[k, 0] ** 2 + out[k, 1] ** 2 + out[k, 2] ** 2)
+        if sine < 1e-12 * abs(cosine):
+            scale = 2.0 / cosine
+        else:  # of the two quaternions of a rotation the one with w >= 0
+            scale = 2.0 * np.arctan2(sine, abs(cosine)) / sine * (1.0 if cosine >= 0.0 else -1.0)
+        for each in range(3):
+            out[k, each] *= scale
+
+
+_fill_quaternions, _fill_turned, _fill_vectors = (
+    QuickCall(fill_quaternions), QuickCall(fill_turned), QuickCall(fill_vectors),
+)  # fmt: skip
 
 
 def quaternion_from_matrix(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -54,6 +94,24 @@ def quaternions_from_matrices(matrices: NDArray[np.float64]) -> NDArray[np.float
     """(n, 4) quaternions of rotation matrices (n, 3, 3); each is that of `quaternion_from_matrix`."""
     out = np.empty((len(matrices), 4))
     _fill_quaternions(np.ascontiguousarray(matrices, dtype=np.float64), out)
+    return out
+
+
+def turned_by(centre: ArrayLike, vectors: ArrayLike) -> NDArray[np.float64]:
+    """(n, 4) quaternions, w >= 0, of rotations by vectors (n, 3) rad in the axes of a unit quaternion (4,)."""
+    given = np.ascontiguousarray(vectors, dtype=np.float64)
+    out = np.empty((len(given), 4))
+    _fill_turned(np.array(centre, dtype=np.float64), given, out)
+    return out
+
+
+def vectors_between(centres: ArrayLike, quaternions: ArrayLike) -> NDArray[np.float64]:
+    """(n, 3) rad, inverse of `turned_by`: from one quaternion (4,) or each of n (n, 4) to quaternions (n, 4) of any
+    norm."""
+    given = np.ascontiguousarray(quaternions, dtype=np.float64)
+    before, out = np.empty((len(given), 4)), np.empty((len(given), 3))
+    before[:] = centres
+    _fill_vectors(before, given, out)
     return out
 
 

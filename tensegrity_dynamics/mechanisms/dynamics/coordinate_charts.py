@@ -16,7 +16,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...errors import TensegrityError
 from ...numerics.compilation import QuickCall, allocation_free
-from ...numerics.rotations import matrix_from_quaternion, quaternion_from_matrix, rotation_vector
+from ...numerics.rotations import (
+    matrix_from_quaternion,
+    quaternion_from_matrix,
+    rotation_vector,
+    turned_by,
+    vectors_between,
+)
 from ...numerics.types import Array
 from ..joint_coordinates import QUATERNION_KINDS
 from ..mechanism import Mechanism
@@ -86,25 +92,7 @@ def fill_chart_matrices(w, numbers, turns, centres, moves, moved_turns, out):
                     c[at[i], at[j]] = centre[j, 0] * first + centre[j, 1] * second + centre[j, 2] * third
 
 
-@allocation_free
-def fill_turned(centre, vectors, out):
-    """Fill out (k, 4) with quaternions, w >= 0: those of the rows r of vectors (k, 3), then the centre (4,)."""
-    w, x, y, z = centre[0], centre[1], centre[2], centre[3]
-    for k in range(vectors.shape[0]):
-        r = vectors[k]
-        half = 0.5 * np.sqrt(r[0] * r[0] + r[1] * r[1] + r[2] * r[2])
-        scale = 0.5 * (1.0 - half * half / 6.0) if half < 1e-4 else 0.5 * np.sin(half) / half
-        c, i, j, m = np.cos(half), scale * r[0], scale * r[1], scale * r[2]
-        out[k, 0] = w * c - x * i - y * j - z * m
-        out[k, 1] = w * i + x * c + y * m - z * j
-        out[k, 2] = w * j - x * m + y * c + z * i
-        out[k, 3] = w * m + x * j - y * i + z * c
-        if out[k, 0] < 0.0:
-            for each in range(4):
-                out[k, each] = -out[k, each]
-
-
-_fill_chart_matrices, _fill_turned = QuickCall(fill_chart_matrices), QuickCall(fill_turned)
+_fill_chart_matrices = QuickCall(fill_chart_matrices)
 
 
 class CoordinateCharts:
@@ -170,25 +158,24 @@ class CoordinateCharts:
         ).astype(np.int64)
 
     def numbers(self, q: Array) -> Array:
-        """w (n,) at a position (nq,)."""
+        """w (..., n) at positions (..., nq)."""
         if not self.turning:
-            return np.asarray(q[self.q_index])
-        w = np.empty(self._count)
-        w[self._columns] = q[self._numbers]
+            return np.asarray(q[..., self.q_index])
+        rows = np.atleast_2d(q)
+        w = np.empty((len(rows), self._count))
+        w[:, self._columns] = rows[:, self._numbers]
         for columns, first, centre in self._turns:
-            w[columns] = rotation_vector(centre.T @ matrix_from_quaternion(q[first : first + 4]))
+            w[:, columns] = vectors_between(quaternion_from_matrix(centre), rows[:, first : first + 4])
         for _, columns, first in self._moves:
-            w[columns] = q[first : first + 3]
-        return w
+            w[:, columns] = rows[:, first : first + 3]
+        return w if q.ndim > 1 else w[0]
 
     def positions(self, w: Array) -> Array:
         """(..., m) entries of q at `q_index` for w (..., n)."""
         if not self.turning:
             return w
         rows = np.atleast_2d(w)
-        turned = [np.empty((len(rows), 4)) for _ in self._turns]
-        for (columns, _, centre), out in zip(self._turns, turned, strict=True):
-            _fill_turned(quaternion_from_matrix(centre), np.ascontiguousarray(rows[:, columns], dtype=np.float64), out)
+        turned = [turned_by(quaternion_from_matrix(centre), rows[:, columns]) for columns, _, centre in self._turns]
         moved = [rows[:, columns] for _, columns, _ in self._moves]
         found = np.concatenate((rows[:, self._columns], *turned, *moved), axis=1)
         return found if w.ndim > 1 else found[0]
@@ -212,10 +199,10 @@ class CoordinateCharts:
 
     def matrix(self, w: Array) -> Array:
         """C (..., n, n) at w (..., n)."""
-        rows = np.ascontiguousarray(np.atleast_2d(w), dtype=np.float64)
+        rows = np.ascontiguousarray(w, dtype=np.float64).reshape(-1, self._count)
         result = np.empty((*rows.shape, self._count))
         _fill_chart_matrices(rows, *self._parts, result)
-        return result if w.ndim > 1 else result[0]
+        return result.reshape(*w.shape, self._count)
 
     def velocities(self, w: Array, rate: Array) -> Array:
         """(..., n) entries of v for rates w' (..., n)."""
@@ -255,15 +242,15 @@ class CoordinateCharts:
         back = np.linalg.inv(c)
         bend = self.accelerations(w, rate, change)
         by_position, by_speed = matrices[:, n:, :n] @ c, matrices[:, n:, n:] @ c
-        for k in sorted({int(each) for columns, _, _ in self._turns for each in columns} | self._moving()):
-            side = np.zeros(n)
-            side[k] = STEP
-            ahead, behind = self.matrix(w + side), self.matrix(w - side)
-            slope = (ahead - behind) / (2.0 * STEP)
-            by_position[:, :, k] += (matrices[:, n:, n:] @ (slope @ rate[..., None]))[..., 0]
-            by_position[:, :, k] -= (slope @ bend[..., None])[..., 0]
-            by_position[:, :, k] -= (self.bias(w + side, rate) - self.bias(w - side, rate)) / (2.0 * STEP)
-            by_speed[:, :, k] -= (self.bias(w, rate + side) - self.bias(w, rate - side)) / (2.0 * STEP)
+        columns = sorted({int(each) for columns, _, _ in self._turns for each in columns} | self._moving())
+        sides = np.zeros((len(columns), 1, n))
+        sides[np.arange(len(columns)), 0, columns] = STEP
+        slope = (self.matrix(w + sides) - self.matrix(w - sides)) / (2.0 * STEP)
+        bent = (self.bias(w + sides, rate) - self.bias(w - sides, rate)) / (2.0 * STEP)
+        changed = matrices[:, n:, n:] @ (slope @ rate[..., None]) - slope @ bend[..., None] - bent[..., None]
+        by_position[:, :, columns] += np.moveaxis(changed[..., 0], 0, 2)
+        bent = (self.bias(w, rate + sides) - self.bias(w, rate - sides)) / (2.0 * STEP)
+        by_speed[:, :, columns] -= np.moveaxis(bent, 0, 2)
         found, pushed = matrices.copy(), inputs.copy()
         found[:, n:, :n], found[:, n:, n:] = back @ by_position, back @ by_speed
         pushed[:, n:] = back @ inputs[:, n:]

@@ -33,6 +33,7 @@ from ...numerics.types import Array
 from ...robots.robot import Robot
 from ..joint_coordinates import QUATERNION_KINDS
 from ..kinematics.body_kinematics import body_kinematics, last_dof, world_point
+from ..kinematics.configuration_space import normalise_quaternions
 from ..kinematics.loop_closure import close_loops
 from ..kinematics.loop_equations import loop_equations
 from ..kinematics.loop_reduction import independent_basis, make_reduction_workspace, reduce_rows
@@ -42,9 +43,9 @@ from ..route_readings import read_routes
 from ..workspace import make_stage_workspace, make_workspace
 from .coordinate_charts import CoordinateCharts
 from .equations_of_motion import cable_efforts, evaluate
-from .forward_dynamics import accelerate
+from .forward_dynamics import accelerate, project_mass
 from .tangents import DEPENDENT as NOT_INDEPENDENT
-from .tangents import REGULAR, linearise_states, make_tangent_workspace
+from .tangents import REGULAR, equations_at, linearise_states, make_tangent_workspace
 
 DIFFERENCE_STEP = 1e-6
 """Step of the central differences [rad or m, rad/s or m/s]."""
@@ -112,22 +113,99 @@ def moving_state(flat, q, v, index, held, rate, work, reduction, stages):
 
 
 @allocation_free
+def foresee(flat, positions, k, evenly):
+    """Fill positions[k] (nq,) with the row before it, or `evenly` by extrapolation of degree two or less."""
+    q = positions[k]
+    for i in range(q.shape[0]):
+        q[i] = positions[k - 1, i]
+        if evenly and k == 2:
+            q[i] += positions[1, i] - positions[0, i]
+        elif evenly and k > 2:
+            q[i] += 2.0 * positions[k - 1, i] - 3.0 * positions[k - 2, i] + positions[k - 3, i]
+    normalise_quaternions(flat, q)
+
+
+@allocation_free
+def close_states(flat, positions, coordinates, q_index, held, in_sequence, evenly, work, reduction, stages):
+    """Close the loops of positions (k, nq), with the values (k, m) at `q_index` given.
+
+    Each search starts from its own row, or with `in_sequence` from the row before it, or with `evenly` as `foresee`
+    extrapolates the rows before it. Returns the number of closed rows, and the loop error of the next one.
+    """
+    for d in range(held.shape[0]):
+        stages.v_sum[d] = 0.0
+    for k in range(positions.shape[0]):
+        if in_sequence and k > 0:
+            foresee(flat, positions, k, evenly)
+        for i in range(q_index.shape[0]):
+            positions[k, q_index[i]] = coordinates[k, i]
+        error = close_loops(flat, positions[k], held, 1e-13, False, work, reduction, stages)
+        if not error < 1e-9:
+            return k, error
+    return positions.shape[0], 0.0
+
+
+@allocation_free
+def reduce_states(
+    flat, positions, rates, index, held, velocities, masses, biases, bases, tensions, work, reduction, stages
+):
+    """Reduce the equations of motion to the coordinates `index`, at positions (k, nq) with closed loops.
+
+    The rates (k, n) are those of v at `index`. The function fills velocities (k, nv), G' M G (k, n, n), G' (M g + c -
+    p) (k, n), G (k, nv, n) and tensions (k, c). Returns the number of states at which the coordinates are independent.
+    """
+    dofs, n = held.shape[0], index.shape[0]
+    for d in range(dofs):
+        stages.v_sum[d] = 0.0
+    for k in range(positions.shape[0]):
+        q, v = positions[k], velocities[k]
+        body_kinematics(flat, q, stages.v_sum, work)
+        loop_equations(flat, work)
+        reduce_rows(work.loop, work.loop_bias, reduction, False)
+        independent = independent_basis(dofs, reduction) == n
+        for i in range(n):
+            independent = independent and held[reduction.independent[i]]
+        if not independent:
+            return k
+        for d in range(dofs):
+            v[d] = 0.0
+            for i in range(n):
+                bases[k, d, i] = reduction.basis[d, reduction.basis_index[index[i]]]
+                v[d] += bases[k, d, i] * rates[k, i]
+        equations_at(flat, q, v, work)
+        reduce_rows(work.loop, work.loop_bias, reduction, True)
+        independent_basis(dofs, reduction)
+        for d in range(dofs):
+            reduction.effort[d] = work.passive[d]
+        project_mass(flat, work, reduction, n)
+        for i in range(n):
+            a = reduction.basis_index[index[i]]
+            biases[k, i] = -reduction.right[a]
+            for j in range(n):
+                b = reduction.basis_index[index[j]]
+                masses[k, i, j] = reduction.reduced[max(a, b), min(a, b)]
+        for c in range(tensions.shape[1]):
+            tensions[k, c] = work.tension[c]
+    return positions.shape[0]
+
+
+@allocation_free
 def moving_states(
-    flat, start, coordinates, rates, efforts, index, q_index, held, body, origin, axes, positions, accelerations,
+    flat, coordinates, rates, efforts, index, q_index, held, body, origin, axes, positions, accelerations,
     points, turns, jacobians, v, work, reduction, stages,
 ):  # fmt: skip
-    """Compute states in sequence; the search for each state starts from the previous one.
+    """Compute states in sequence; the search for each state starts from the ones before.
 
     The states are given by the values (k, m) of q at `q_index`, the rates (k, n) of v at `index` and the efforts
-    (k, nv). The function fills positions (k, nq) and accelerations (k, n) of v, and for a point of a body, `origin`
-    (3,) m, the points (k, 3) [m], the rotations (k, 3, 3) of the body and the Jacobians (k, p, n) along the `axes`
-    (p,). Axes 3 to 5 are rotations about x, y and z. Returns the number of completed states, and the loop error at the
-    next one.
+    (k, nv), and by the first row of positions, from which the first search starts. The function fills positions (k, nq)
+    and accelerations (k, n) of v, and for a point of a body, `origin` (3,) m, the points (k, 3) [m], the rotations
+    (k, 3, 3) of the body and the Jacobians (k, p, n) along the `axes` (p,). Axes 3 to 5 are rotations about x, y and z.
+    Returns the number of completed states, and the loop error at the next one.
     """
     for k in range(coordinates.shape[0]):
         q = positions[k]
-        for i in range(q.shape[0]):
-            q[i] = start[i] if k == 0 else positions[k - 1, i]
+        if k > 0:
+            foresee(flat, positions, k, True)
         for i in range(q_index.shape[0]):
             q[q_index[i]] = coordinates[k, i]
         error, independent = moving_state(flat, q, v, index, held, rates[k], work, reduction, stages)
@@ -208,7 +286,11 @@ class ReducedModel:
         self._flat = with_own_masses(mechanism.flat)._replace(**own)
         self._work, self._reduction = make_workspace(self._flat), make_reduction_workspace(self._flat)
         self._stages, self._moving_state = make_stage_workspace(self._flat), QuickCall(moving_state)
-        self._largest = QuickCall(largest_size)
+        self._largest, self._evaluate = QuickCall(largest_size), QuickCall(evaluate)
+        self._reduce_rows, self._find_basis = QuickCall(reduce_rows), QuickCall(independent_basis)
+        self._close_loops, self._close_states = QuickCall(close_loops), QuickCall(close_states)
+        self._reduce_states, self._moving_states = QuickCall(reduce_states), QuickCall(moving_states)
+        self._linearise_states, self._accelerate = QuickCall(linearise_states), QuickCall(accelerate)
         driven = model.driven_joints(robot.actuators)
         self.drives = np.array([mechanism.velocities_of(name).start for name in driven], dtype=np.int64)
         self.q_drives = np.array([mechanism.positions_of(name).start for name in driven], dtype=np.int64)
@@ -257,12 +339,34 @@ class ReducedModel:
         Raises:
             TensegrityError: the loops cannot close there.
         """
-        q = start.copy()
+        q = np.array(start, dtype=np.float64)
         q[self.q_index] = self.charts.positions(np.asarray(w))
         self._stages.v_sum[:] = 0.0
-        error = close_loops(self._flat, q, self._held, 1e-13, False, self._work, self._reduction, self._stages)
+        error = self._close_loops(self._flat, q, self._held, 1e-13, False, self._work, self._reduction, self._stages)
         self._refuse_open(error, start, w)
         return q
+
+    def closed_configurations(self, starts: Array, coordinates: Array, *, evenly: bool = False) -> Array:
+        """(k, nq) `closed_configuration` for w (k, n), near starts (k, nq), or in sequence from one start (nq,).
+
+        Args:
+            evenly: whether w is a smooth motion at equal time steps, whose next start can be extrapolated.
+
+        Raises:
+            TensegrityError: as `closed_configuration`.
+        """
+        in_sequence = starts.ndim == 1
+        positions: Array = np.empty((len(coordinates), starts.shape[-1]))
+        positions[:] = starts
+        values = np.ascontiguousarray(self.charts.positions(coordinates), dtype=np.float64)
+        made, error = self._close_states(
+            self._flat, positions, values, self.q_index, self._held, in_sequence, evenly, self._work, self._reduction,
+            self._stages,
+        )  # fmt: skip
+        if made < len(positions):
+            near = positions[max(0, made - 1)] if in_sequence else starts[made]
+            self._refuse_open(error, near, coordinates[made])
+        return positions
 
     def _refuse_open(self, error: float, start: Array, w: Array) -> None:
         if not error < 1e-9:
@@ -302,7 +406,7 @@ class ReducedModel:
         q, v, own = self.state_at(start, w, rate)
         found = {cable.name: float(tension) for cable, tension in zip(self.mechanism.cables, own, strict=True)}
         if self.mechanism.routes:
-            evaluate(self._flat, q, v, self._work)
+            self._evaluate(self._flat, q, v, self._work)
             found |= {name: min(each.tensions) for name, each in read_routes(self.mechanism, self._work).items()}
         return found
 
@@ -335,14 +439,14 @@ class ReducedModel:
     def linearised_along(self, positions: Array, rates: Array, efforts: Array) -> tuple[Array, Array, Array]:
         """`linearised` for k states: A (k, 2n, 2n), B (k, 2n, u), w'' (k, n) for rows of q, w' and efforts."""
         states, count, width = len(positions), self.index.size, self._held.size
-        w = np.array([self.charts.numbers(q) for q in positions]) if self.charts.turning else positions
+        w = self.charts.numbers(positions)
         on_all = np.zeros((states, width))
         on_all[:, self.drives] = efforts
         matrices, inputs = np.empty((states, 2 * count, 2 * count)), np.empty((states, 2 * count, self.drives.size))
         accelerations, velocity = np.empty((states, count)), np.empty(width)
-        status = linearise_states(
+        status = self._linearise_states(
             self._flat, np.ascontiguousarray(positions, dtype=np.float64),
-            np.ascontiguousarray(self.charts.velocities(w, rates)), on_all,
+            np.ascontiguousarray(self.charts.velocities(w, rates), dtype=np.float64), on_all,
             self.index, self._held, self.drives, np.full(count, DIFFERENCE_STEP), matrices, inputs, accelerations,
             velocity, self._work, self._reduction, self._tangent,
         )  # fmt: skip
@@ -356,7 +460,8 @@ class ReducedModel:
         """Accelerations w'' (n,) at a state under efforts (u,)."""
         efforts = np.zeros(self._held.size)
         efforts[self.drives] = effort
-        accelerate(self._flat, q, self.velocity(q, rate), efforts, 0.0, self._work, self._reduction, False)
+        q, velocity = np.ascontiguousarray(q, dtype=np.float64), np.ascontiguousarray(self.velocity(q, rate))
+        self._accelerate(self._flat, q, velocity, efforts, 0.0, self._work, self._reduction, False)
         found = self._reduction.acceleration[self.index].copy()
         return self.charts.accelerations(self.charts.numbers(q), rate, found) if self.charts.turning else found
 
@@ -381,11 +486,12 @@ class ReducedModel:
             np.empty((count, start.size)), np.empty((count, size)), np.empty((count, 3)),
             np.empty((count, 3, 3)), np.empty((count, rows.size, size)),
         )  # fmt: skip
+        states.positions[0] = start
         charts = self.charts
-        made, error = moving_states(
-            self._flat, np.ascontiguousarray(start), np.ascontiguousarray(charts.positions(coordinates)),
-            np.ascontiguousarray(charts.velocities(coordinates, rates)), on_all,
-            self.index, self.q_index, self._held, body, np.zeros(3) if origin is None else origin, rows,
+        made, error = self._moving_states(
+            self._flat, np.ascontiguousarray(charts.positions(coordinates), dtype=np.float64),
+            np.ascontiguousarray(charts.velocities(coordinates, rates), dtype=np.float64), on_all, self.index,
+            self.q_index, self._held, body, np.zeros(3) if origin is None else np.array(origin, dtype=np.float64), rows,
             states.positions, states.accelerations, states.points, states.turns, states.jacobians,
             np.empty(self._held.size), self._work, self._reduction, self._stages,
         )  # fmt: skip
@@ -594,9 +700,10 @@ class ReducedModel:
 
     def _independent(self, q: Array, velocity: Array) -> NDArray[np.int64]:
         """Independent coordinates found by pivoting; these are the chosen ones if they are independent."""
-        evaluate(self._flat, q, velocity, self._work)
-        reduce_rows(self._work.loop, self._work.loop_bias, self._reduction, False)
-        count = independent_basis(self._work.mass.shape[0], self._reduction)
+        q, velocity = (np.ascontiguousarray(each, dtype=np.float64) for each in (q, velocity))
+        self._evaluate(self._flat, q, velocity, self._work)
+        self._reduce_rows(self._work.loop, self._work.loop_bias, self._reduction, False)
+        count = self._find_basis(self._work.mass.shape[0], self._reduction)
         return np.asarray(self._reduction.independent[:count])
 
     def _check(self, q: Array) -> None:

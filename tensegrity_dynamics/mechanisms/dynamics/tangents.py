@@ -21,7 +21,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from ...numerics.compilation import allocation_free, for_compiled_callers
+from ...numerics.compilation import allocation_free, for_compiled_callers, inlined_part
 from ...numerics.linear_algebra import cholesky, cholesky_solve, lu_factor, lu_solve
 from ..kinematics.body_kinematics import body_kinematics
 from ..kinematics.configuration_space import configuration_rate, normalise_quaternions
@@ -118,6 +118,16 @@ def remaining_force(flat, work, acceleration, effort, forces, out):
                 out[d] -= work.loop[r, d] * force
 
 
+@inlined_part
+def along_row(work, r, motion, reduction):
+    """Product of row r of K with a motion (nv,)."""
+    total = 0.0
+    for n in range(reduction.row_start[r]):
+        d = reduction.row_columns[r, n]
+        total += work.loop[r, d] * motion[d]
+    return total
+
+
 @for_compiled_callers
 def slopes_along(flat, q, v, acceleration, effort, steps, first, motions, work, reduction, tangent):
     """Fill force, loop, tension and strain from row `first` on, for motions 0 to `motions` of tangent.columns.
@@ -154,10 +164,7 @@ def slopes_along(flat, q, v, acceleration, effort, steps, first, motions, work, 
                     loop_equations(flat, work)
                     count = tangent.counts[0]
                     for i in range(count):
-                        total = 0.0
-                        for d in range(dofs):
-                            total += work.loop[tangent.row_of[i], d] * v[d]
-                        tangent.open[i] = total
+                        tangent.open[i] = along_row(work, tangent.row_of[i], v, reduction)
                     lu_solve(tangent.passive_loop, count, tangent.pivots, tangent.open)
                     for i in range(count):
                         tangent.v[reduction.pivot[tangent.row_of[i]]] -= tangent.open[i]
@@ -170,10 +177,7 @@ def slopes_along(flat, q, v, acceleration, effort, steps, first, motions, work, 
             for d in range(dofs):
                 tangent.force[row, d] += scale * tangent.rate[d]
             for r in range(rows):
-                total = -work.loop_bias[r]
-                for d in range(dofs):
-                    total += work.loop[r, d] * acceleration[d]
-                tangent.loop[row, r] += scale * total
+                tangent.loop[row, r] += scale * (along_row(work, r, acceleration, reduction) - work.loop_bias[r])
             for c in range(cables):
                 tangent.tension[row, c] += scale * work.tension[c]
                 tangent.strain[row, c] += scale * work.strain[c]
@@ -262,12 +266,13 @@ def linearise_state(
             tangent.open[i] = tangent.loop[m, tangent.row_of[i]]
         lu_solve(tangent.passive_loop, count, tangent.pivots, tangent.open)
         for i in range(n):
-            total = 0.0
-            for d in range(dofs):
-                total -= tangent.columns[d, i] * tangent.force[m, d]
-            for k in range(count):
-                total += tangent.weighed[reduction.pivot[tangent.row_of[k]], i] * tangent.open[k]
-            tangent.right[i] = total
+            tangent.right[i] = 0.0
+        for d in range(dofs):  # the sums over i are vectorised
+            for i in range(n):
+                tangent.right[i] -= tangent.columns[d, i] * tangent.force[m, d]
+        for k in range(count):
+            for i in range(n):
+                tangent.right[i] += tangent.weighed[reduction.pivot[tangent.row_of[k]], i] * tangent.open[k]
         cholesky_solve(tangent.mass_factor, n, tangent.right)
         for i in range(n):
             matrix[i, m] = 1.0 if m == n + i else 0.0

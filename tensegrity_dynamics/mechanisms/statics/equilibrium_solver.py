@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import NoEquilibriumError, TensegrityError
-from ...numerics.compilation import compiled
+from ...numerics.compilation import QuickCall, compiled
 from ...numerics.one_sided import weakest_direction
 from ...numerics.short_repr import ShortRepr
 from .. import joints
@@ -230,7 +230,9 @@ class MechanismEquilibriumSolver:
         self._work: Workspace = make_workspace(self._flat)
         self._reduction: ReductionWorkspace = make_reduction_workspace(self._flat)
         self._stages: StageWorkspace = make_stage_workspace(self._flat)
-        self._force = np.zeros(mechanism.velocity_count)
+        self._force, self._still = np.zeros(mechanism.velocity_count), np.zeros(mechanism.velocity_count)
+        self._evaluate, self._close_loops = QuickCall(evaluate), QuickCall(close_loops)
+        self._reduced_force, self._static_slopes = QuickCall(reduced_force), QuickCall(static_slopes)
         self._strands, self._pulling = rigid_strands(mechanism), PullingRows(mechanism)
         self._tangent = make_tangent_workspace(self._flat, mechanism.position_count)
         self._ground = mechanism.ground
@@ -331,7 +333,7 @@ class MechanismEquilibriumSolver:
 
     def route_tensions_at(self, q: NDArray[np.float64]) -> dict[str, tuple[float, ...]]:
         """Tensions [N] of the strands of elastic routed cables, by cable name, at rest at q (nq,)."""
-        evaluate(self._flat, q, np.zeros(self._held.size), self._work)
+        self._at(q)
         return strand_tensions(self.mechanism, self._work)
 
     def positions_at(self, q: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -341,7 +343,7 @@ class MechanismEquilibriumSolver:
 
     def _at(self, q: NDArray) -> None:
         """Evaluate the mechanism at a configuration with zero velocity."""
-        evaluate(self._flat, np.ascontiguousarray(q), np.zeros(self.mechanism.velocity_count), self._work)
+        self._evaluate(self._flat, np.ascontiguousarray(q, dtype=np.float64), self._still, self._work)
 
     def _solve(
         self,
@@ -396,7 +398,7 @@ class MechanismEquilibriumSolver:
         """
         mechanism, real = self.mechanism, self._ground
         assert real is not None
-        evaluate(self._flat, q, np.zeros(tau.size), self._work)
+        self._at(q)
         size = float(np.linalg.norm(np.ptp(point_centres(mechanism, q), axis=0)))
         size = max(size, float(mechanism.contact_points[:, RADIUS].max(initial=0.0)), 1e-6)
         stiffness = self._load / (SOFTEST_SINKING * size)
@@ -489,11 +491,11 @@ class MechanismEquilibriumSolver:
 
     def _close(self, q: NDArray, reuse: bool = False) -> bool:
         args = (self._flat, q, self._held, 1e-13, reuse, self._work, self._reduction, self._stages)
-        return bool(close_loops(*args) <= 1e-10)
+        return bool(self._close_loops(*args) <= 1e-10)
 
     def _residual(self, q: NDArray, tau: NDArray, reuse: bool = True) -> NDArray[np.float64]:
         args = (self._flat, q, tau, self._held, reuse, self._force, self._work, self._reduction, self._stages)
-        return self._force[: reduced_force(*args)].copy()
+        return self._force[: self._reduced_force(*args)].copy()
 
     def _moved(self, q: NDArray, step: NDArray) -> NDArray[np.float64] | None:
         result = np.array(q)
@@ -531,7 +533,7 @@ class MechanismEquilibriumSolver:
         try:
             if edge.size or np.any(steps < usual):
                 stiffness, _ = self._slopes(q, tau, basis, steps)
-            evaluate(self._flat, q, np.zeros(tau.size), self._work)
+            self._at(q)
         finally:
             self._flat = flat
         reduced = basis.T @ self._work.mass @ basis
@@ -657,7 +659,7 @@ class MechanismEquilibriumSolver:
         motions = basis if columns is None else columns
         count = motions.shape[1]
         self._tangent.columns[:, :count] = motions
-        static_slopes(self._flat, q, tau, steps, count, self._work, self._reduction, self._tangent)
+        self._static_slopes(self._flat, q, tau, steps, count, self._work, self._reduction, self._tangent)
         gradients = self._tangent.strain[:count].T.copy()
         gradients[np.abs(gradients) < 1e-9 * np.abs(gradients).max(initial=0.0)] = 0.0
         return basis.T @ self._tangent.force[:count].T, gradients
@@ -685,8 +687,7 @@ class MechanismEquilibriumSolver:
         """
         from scipy.linalg import eigh, eigvals  # imported here to keep the package import fast
 
-        zero = np.zeros(basis.shape[0])
-        evaluate(self._flat, q, zero, self._work)
+        self._at(q)
         if self.stands:
             # Sliding of the whole mechanism needs no force, so that equilibria are not isolated and Newton's matrix is
             # singular. A resistance of the feet to sliding, proportional to the remaining force, keeps the steps small
@@ -745,7 +746,7 @@ class MechanismEquilibriumSolver:
         stable, softest, idle, loose, sliding = True, np.inf, np.zeros((tau.size, 0)), "", ("", 0.0)
         if force.size:
             stable, softest, idle, loose, sliding = self._stability(q, tau, force.size)
-        evaluate(self._flat, q, np.zeros(tau.size), self._work)
+        self._at(q)
         work = self._work
         standing = Standing(*friction_used(self.mechanism, work.contact_state), *sliding) if self.stands else None
         # efforts of the held joints: tau + p - c + K' lambda = 0 on all coordinates

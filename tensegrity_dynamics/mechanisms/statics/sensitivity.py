@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import NoEquilibriumError
-from ..dynamics.equations_of_motion import evaluate
 from .equilibrium_solver import NO_STIFFNESS, MechanismEquilibrium, MechanismEquilibriumSolver
 
 
@@ -58,14 +57,14 @@ def sensitivity(
     Raises:
         NoEquilibriumError: the loops cannot close near the equilibrium, or its stiffness is singular.
     """
-    flat, work = solver._flat, solver._work
+    work = solver._work
     q, effort = shape.q, np.where(solver._held, 0.0, shape.effort)
     held = np.flatnonzero(solver._held)
     force = solver._residual(q, effort, reuse=False)
     count = force.size
     index = solver._reduction.independent[:count].copy()
     basis = solver._reduction.basis[:, :count].copy()
-    evaluate(flat, q, np.zeros(effort.size), work)
+    solver._at(q)
     full_mass = work.mass.copy()
     mass = basis.T @ full_mass @ basis
     passive = np.setdiff1d(np.arange(effort.size), np.concatenate((held, index)))
@@ -85,7 +84,7 @@ def sensitivity(
         stiffness[:, :count] += np.max(np.abs(np.diag(stiffness)) / np.diag(mass)) * carried @ carried.T
     tangential, pressed, neutral = np.zeros((0, 3, effort.size)), np.zeros(0), np.zeros((effort.size, 0))
     if solver.stands:
-        evaluate(flat, q, np.zeros(effort.size), work)
+        solver._at(q)
         tangential, pressed = solver.tangential_jacobians()
     if solver.stands and count:
         slips = (np.sqrt(pressed)[:, None, None] * tangential).reshape(-1, effort.size) @ columns

@@ -72,6 +72,16 @@ def test_states_along_a_motion_are_those_one_by_one(mast):
     np.testing.assert_allclose(states.jacobians[1] @ rate, moved, atol=1e-7)
 
 
+def test_configurations_along_a_motion_are_those_one_by_one(mast):
+    model, q, w, rate = turned(mast)
+    rows = w + 0.01 * np.arange(6)[:, None] * rate
+    found = [model.closed_configuration(q, each) for each in rows]
+    for starts, evenly in ((q, False), (q, True), (np.tile(q, (6, 1)), False)):
+        closed = model.closed_configurations(starts, rows, evenly=evenly)
+        np.testing.assert_allclose(closed, found, rtol=0, atol=1e-11)
+        np.testing.assert_allclose(model.coordinates_at(closed), rows, rtol=0, atol=1e-12)
+
+
 def test_another_centre_reads_what_is_known_in_the_old_one(mast):
     model, q, w, rate = turned(mast)
     far = w.copy()

@@ -18,10 +18,25 @@ from tensegrity_dynamics.numerics.rotations import (
     quaternions_from_matrices,
     roll_pitch_yaw,
     rotation_vector,
+    turned_by,
+    vectors_between,
 )
 
 angles = st.floats(-3.0, 3.0, allow_nan=False)
 tiny = st.floats(-1e-6, 1e-6, allow_nan=False)
+
+
+@given(st.integers(0, 1000), st.sampled_from([0.0, 1e-14, 1e-5, 1.0, 3.1]), st.sampled_from([1.0, -2.0]))
+def test_vectors_between_quaternions_are_those_of_the_turns(seed, angle, norm):
+    random = np.random.default_rng(seed)
+    axes = random.normal(size=(3, 3))
+    vectors = angle * axes / np.linalg.norm(axes, axis=1)[:, None]
+    centre = quaternion_from_matrix(matrix_from_vector(random.normal(size=3)))
+    turned = turned_by(centre, vectors)
+    for quaternion, vector in zip(turned, vectors, strict=True):
+        expected = matrix_from_quaternion(centre) @ matrix_from_vector(vector)
+        np.testing.assert_allclose(matrix_from_quaternion(quaternion), expected, atol=1e-14)
+    np.testing.assert_allclose(vectors_between(centre, norm * turned), vectors, atol=1e-14)
 
 
 @given(angles, angles, angles)
