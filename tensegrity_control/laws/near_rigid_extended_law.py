@@ -84,7 +84,7 @@ class ExtendedNearRigidLaw:
         if self.rechosen and model.rechoose(q, v, model.strains) is not None:
             self.changes += 1
         free = np.flatnonzero(~np.isin(model.index, model.strains))
-        reduced = model.reduced(q, v[model.index], v)
+        reduced = model.reduced(q, model.charts.rates(q, v[model.index]))
         jacobian, rate = self.task(reduced.basis)
         count = model.index.size
         width = inputs + cables + moving

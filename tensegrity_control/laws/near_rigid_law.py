@@ -51,7 +51,7 @@ class NearRigidLaw:
             InfeasibleControlError: the program has no solution.
         """
         model, inputs = self.model, len(self.names)
-        reduced = model.reduced(q, v[model.index], v)
+        reduced = model.reduced(q, model.charts.rates(q, v[model.index]))
         accelerations = np.concatenate((acceleration, np.zeros(model.radii.size)))  # strains: M_s strain'' is neglected
         right = reduced.mass @ accelerations + reduced.bias - reduced.passive
         # A_s ds as an effort of the reduced coordinates: more strain is E A more tension

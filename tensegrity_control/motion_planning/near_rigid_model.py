@@ -19,7 +19,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tensegrity_dynamics.errors import TensegrityError
-from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel, choose_independent, named_coordinates
+from tensegrity_dynamics.mechanisms.dynamics.reduced_model import (
+    DEPENDENT,
+    ReducedModel,
+    choose_independent,
+    named_coordinates,
+)
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibriumSolver
 from tensegrity_dynamics.mechanisms.statics.tension_stiffness import TensionStiffness
@@ -174,17 +179,37 @@ class NearRigidModel(ReducedModel):
         weighed = motions.T @ reduced.mass
         return motions, np.asarray(np.linalg.solve(weighed @ motions, weighed))
 
-    def reduced(self, q: Array, rate: Array, velocity: Array | None = None) -> Reduced:
-        """Equations at configuration q (nq,) and rates w' (n,); passing the corresponding velocities (nv,) halves the
-        work."""
-        work, reduction = self._work, self._reduction
-        if velocity is None:
-            velocity = self._basis(q, np.zeros(self.mechanism.velocity_count)) @ rate
-        basis = self._basis(q, velocity)
-        mass = basis.T @ work.mass @ basis
-        bias = basis.T @ (work.mass @ reduction.offset + work.bias)
-        pulls = basis[self.angles] * (self.radii * q[self.q_strains])[:, None]
-        pulls += basis[self.strains] * (self.radii * q[self.q_angles])[:, None]
-        passive = -pulls.T @ work.tension[self.order]
-        bias -= basis.T @ work.passive - passive  # springs and friction of the joints
-        return Reduced(mass, bias, -pulls.T, passive, basis[self.drives].T.copy(), basis.copy(), velocity)
+    def reduced(self, q: Array, rate: Array) -> Reduced:
+        """Equations at configuration q (nq,) and rates w' (n,)."""
+        stacked = self.reduced_along(q[None], rate[None])
+        return Reduced(*(each[0] for each in vars(stacked).values()))
+
+    def reduced_along(self, positions: Array, rates: Array) -> Reduced:
+        """`reduced` for k states, at positions (k, nq) and rates (k, n); all fields have a leading dimension k.
+
+        Raises:
+            TensegrityError: the coordinates are dependent at one of them.
+        """
+        count, n, charts = len(positions), self.index.size, self.charts
+        w = charts.numbers(positions)
+        velocity, mass = np.empty((count, self._held.size)), np.empty((count, n, n))
+        bias, basis = np.empty((count, n)), np.empty((count, self._held.size, n))
+        tension = np.empty((count, self._work.tension.size))
+        made = self._reduce_states(
+            self._flat, np.ascontiguousarray(positions, dtype=np.float64),
+            np.ascontiguousarray(charts.velocities(w, rates), dtype=np.float64), self.index, self._held,
+            velocity, mass, bias, basis, tension, self._work, self._reduction, self._stages,
+        )  # fmt: skip
+        if made < count:
+            raise TensegrityError(DEPENDENT)
+        if charts.turning:
+            turn = charts.matrix(w)
+            bias += (mass @ charts.bias(w, rates)[..., None])[..., 0]
+            bias = (np.swapaxes(turn, 1, 2) @ bias[..., None])[..., 0]
+            mass, basis = np.swapaxes(turn, 1, 2) @ mass @ turn, basis @ turn
+        pulls = basis[:, self.angles] * (self.radii * positions[:, self.q_strains])[..., None]
+        pulls += basis[:, self.strains] * (self.radii * positions[:, self.q_angles])[..., None]
+        cables = -np.swapaxes(pulls, 1, 2)
+        passive = (cables @ tension[:, self.order, None])[..., 0]
+        # the bias so far contains all passive efforts; those of the cables are separate
+        return Reduced(mass, bias + passive, cables, passive, np.swapaxes(basis[:, self.drives], 1, 2), basis, velocity)

@@ -21,7 +21,7 @@ from ..cancellation import checkpoint
 from ..trajectories.splines import PiecewisePolynomial
 from .lqr import discretized, regulator
 from .near_rigid_model import NearRigidModel
-from .strain_planner import StrainPlan, plan_strains, rest_at
+from .strain_planner import StrainPlan, plan_strains, rest_along
 from .trajectory_tracking import LinearFeedbackTracker, TrackingPlan
 
 
@@ -136,15 +136,10 @@ class NearRigidTracker(LinearFeedbackTracker):
     def _rest(self, model: NearRigidModel) -> tuple[Array, Array]:
         """Equilibria along the path (k, n), and the inputs (k, u) that hold them."""
         knots = np.unique(np.append(np.arange(0, len(self.strains.times), self._every), len(self.strains.times) - 1))
-        coordinates, inputs = [], []
         is_free = model.held_stiffness is None  # the search for a stiffness may fail from the tensions of a motion
-        for k in knots:
-            checkpoint()
-            near = self.strains.tensions[k] if is_free else None
-            rest, effort = rest_at(model, self.strains.positions[k], self.floor, near)
-            coordinates.append(rest)
-            inputs.append(effort)
-        return _between(knots, np.array(coordinates), self._grid), _between(knots, np.array(inputs), self._grid)
+        near = self.strains.tensions[knots] if is_free else None
+        coordinates, inputs = rest_along(model, self.strains.positions[knots], self.floor, near)
+        return _between(knots, coordinates, self._grid), _between(knots, inputs, self._grid)
 
     def _regulator(self, model: NearRigidModel, weights: NearRigidWeights, period: float) -> Array:
         """Gains (k, u, 2n), computed every `spacing` s and interpolated."""

@@ -18,6 +18,8 @@ import numpy as np
 from scipy.optimize import linprog
 
 from tensegrity_dynamics.errors import InfeasibleControlError
+from tensegrity_dynamics.numerics.compilation import QuickCall, compiled
+from tensegrity_dynamics.numerics.linear_algebra import lu_factor, lu_solve
 from tensegrity_dynamics.numerics.types import Array
 
 SHARPNESS = 30.0
@@ -86,58 +88,108 @@ def choose_tensions(
     return np.asarray(particular + z @ stress)
 
 
+@compiled
+def cost_at(z, particular, stress, floor, ceiling, level, has_level):
+    """Cost of the module at z (s,) for a level (c,), or for the least tension without `has_level`; infinite if a
+    tension is at a limit or beyond."""
+    unit, total = np.mean(floor), 0.0
+    for c in range(particular.size):
+        tension = particular[c]
+        for s in range(z.size):
+            tension += z[s] * stress[s, c]
+        above, below = (tension - floor[c]) / unit, (ceiling[c] - tension) / unit
+        if not (above > 0.0 and below > 0.0):
+            return np.inf
+        total += 0.5 * ((tension - level[c]) / unit) ** 2 if has_level else above
+        total -= np.log(above) / SHARPNESS
+        if np.isfinite(below):
+            total -= np.log(below) / SHARPNESS
+    return total
+
+
+@compiled
+def cost_with(z, slope, offset, particular, stress, floor, ceiling, level, has_level):
+    """Cost of the module plus STIFF / 2 (slope z + offset)^2."""
+    missed = offset
+    for s in range(z.size):
+        missed += slope[s] * z[s]
+    return cost_at(z, particular, stress, floor, ceiling, level, has_level) + 0.5 * STIFF * missed**2
+
+
+@compiled
+def minimise(z, slope, offset, particular, stress, floor, ceiling, level, has_level):
+    """Minimise `cost_with` from z (s,) inside the limits, in place, by Newton's method."""
+    count, unit = z.size, np.mean(floor)
+    gradient, hessian, step, trial = np.empty(count), np.empty((count, count)), np.empty(count), np.empty(count)
+    pivots = np.empty(count, dtype=np.int64)
+    cost = cost_with(z, slope, offset, particular, stress, floor, ceiling, level, has_level)
+    for _ in range(MAX_STEPS):
+        missed = offset
+        for s in range(count):
+            missed += slope[s] * z[s]
+        for s in range(count):
+            gradient[s] = STIFF * missed * slope[s]
+            for t in range(count):
+                hessian[s, t] = STIFF * slope[s] * slope[t]
+        for c in range(particular.size):
+            tension = particular[c]
+            for s in range(count):
+                tension += z[s] * stress[s, c]
+            above, below = (tension - floor[c]) / unit, (ceiling[c] - tension) / unit
+            rise = (tension - level[c]) / unit if has_level else 1.0
+            rise += (1.0 / below - 1.0 / above) / SHARPNESS
+            curve = (1.0 / above**2 + 1.0 / below**2) / SHARPNESS + (1.0 if has_level else 0.0)
+            for s in range(count):
+                gradient[s] += stress[s, c] * rise / unit
+                for t in range(count):
+                    hessian[s, t] += stress[s, c] * curve * stress[t, c] / unit**2
+        for s in range(count):
+            step[s] = -gradient[s]
+        lu_factor(hessian, count, pivots)
+        lu_solve(hessian, count, pivots, step)
+        decrement = 0.0
+        for s in range(count):
+            decrement -= gradient[s] * step[s]
+        if not decrement >= SOLVED:
+            return
+        share, ahead = 1.0, np.inf
+        while share > 1e-12:
+            for s in range(count):
+                trial[s] = z[s] + share * step[s]
+            ahead = cost_with(trial, slope, offset, particular, stress, floor, ceiling, level, has_level)
+            if ahead <= cost - 0.25 * share * decrement:
+                break
+            share *= 0.5
+        if not share > 1e-12:
+            return
+        cost = ahead
+        for s in range(count):
+            z[s] = trial[s]
+
+
+_minimise, _cost_at = QuickCall(minimise), QuickCall(cost_at)
+
+
 class _Program:
     """Minimisation of the cost of the module plus STIFF / 2 (slope z + offset)^2 over z."""
 
     def __init__(
         self, particular: Array, stress: Array, floor: Array, ceiling: Array, level: float | Array | None
     ) -> None:
-        self._limits = particular, stress, floor, ceiling, level
-        self.unit = float(np.mean(floor))
+        self.unit, self._none = float(np.mean(floor)), np.zeros(stress.shape[0])
+        levels = np.broadcast_to(0.0 if level is None else level, particular.shape)
+        given = (particular, stress, floor, ceiling, levels)
+        self._limits = *(np.array(each, dtype=np.float64, order="C") for each in given), level is not None
 
     def cost(self, z: Array) -> float:
         """Cost of the module at z (s,); infinite if a tension is at a limit or beyond."""
-        particular, stress, floor, ceiling, level = self._limits
-        unit, tension = self.unit, particular + z @ stress
-        if not _inside(tension, floor, ceiling):
-            return np.inf
-        above, below = (tension - floor) / unit, (ceiling - tension) / unit
-        logs = np.log(above) + np.where(np.isfinite(ceiling), np.log(below), 0.0)
-        asked = above if level is None else 0.5 * ((tension - level) / unit) ** 2
-        return float(np.sum(asked - logs / SHARPNESS))
+        return float(_cost_at(np.ascontiguousarray(z), *self._limits))
 
     def solve(self, z: Array, slope: Array | None = None, offset: float = 0.0) -> Array:
         """Minimise, from z (s,) inside the limits."""
-        particular, stress, floor, ceiling, level = self._limits
-        unit = self.unit
-        slope = np.zeros(stress.shape[0]) if slope is None else slope
-
-        def cost_at(z: Array) -> float:
-            return self.cost(z) + 0.5 * STIFF * float(slope @ z + offset) ** 2
-
-        cost = cost_at(z)
-        for _ in range(MAX_STEPS):
-            tension = particular + z @ stress
-            above, below = (tension - floor) / unit, (ceiling - tension) / unit
-            rise = np.ones_like(tension) if level is None else (tension - level) / unit
-            rise = rise - 1.0 / (SHARPNESS * above) + 1.0 / (SHARPNESS * below)
-            curve = 1.0 / (SHARPNESS * above**2) + 1.0 / (SHARPNESS * below**2) + (0.0 if level is None else 1.0)
-            gradient = stress @ rise / unit + STIFF * float(slope @ z + offset) * slope
-            hessian = (stress * curve) @ stress.T / unit**2 + STIFF * np.outer(slope, slope)
-            step = -np.linalg.solve(hessian, gradient)
-            decrement = float(-gradient @ step)
-            if decrement < SOLVED:
-                break
-            share = 1.0
-            while share > 1e-12:
-                ahead = cost_at(z + share * step)
-                if ahead <= cost - 0.25 * share * decrement:
-                    break
-                share *= 0.5
-            else:
-                break
-            z, cost = z + share * step, ahead
-        return np.asarray(z)
+        found = np.array(z, dtype=np.float64)
+        _minimise(found, self._none if slope is None else np.ascontiguousarray(slope), float(offset), *self._limits)
+        return found
 
 
 def _inside(tension: Array, floor: Array, ceiling: Array) -> bool:

@@ -15,10 +15,11 @@ dense as the grid at the begin and at sharp turns of a path, and sparse elsewher
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,7 +120,7 @@ def plan_strains(
         curve = make_interp_spline(times, strains, k=5)
         size = y.shape[1]
         coordinates[:, size:], rates[:, size:], accelerations[:, size:] = strains, curve(times, 1), curve(times, 2)
-    positions = model.states_along(path.start, coordinates, rates, np.zeros((count, model.drives.size))).positions
+    positions = model.closed_configurations(path.start, coordinates, evenly=True)
     inputs = nodes.inputs_for(positions, rates, accelerations)
     plan = StrainPlan(np.asarray(times, dtype=np.float64), coordinates, rates, inputs, positions, tensions, 0.0)
     return replace(plan, residual=_residual(model, plan, accelerations, nodes.at))
@@ -134,14 +135,27 @@ def rest_at(model: NearRigidModel, q: Array, floor: Array, near: Array | None = 
     Raises:
         InfeasibleControlError: as `plan_strains`.
     """
-    still = np.zeros(model.index.size)
+    coordinates, inputs = rest_along(model, q[None], floor, None if near is None else near[None])
+    return coordinates[0], inputs[0]
+
+
+def rest_along(model: NearRigidModel, positions: Array, floor: Array, near: Array | None = None) -> tuple[Array, Array]:
+    """`rest_at` at positions (k, nq), near tensions (k, c): w (k, n) and inputs (k, u)."""
+    still, none = np.zeros((len(positions), model.index.size)), np.zeros(len(positions))
+    tensions: Sequence[Array | None] = [None] * len(positions) if near is None else list(near)
     for _ in range(2):  # strains displace the bodies, which hardly changes the forces
-        reduced = model.reduced(q, still)
-        near = tensions = lowest_tensions(model, q, reduced, reduced.bias, floor, 0.0, near)
-        q = model.closed_configuration(q, np.concatenate((model.tracked_at(q), tensions / model.stiffness)))
-    reduced = model.reduced(q, still)
-    effort = np.linalg.lstsq(reduced.inputs, reduced.bias - reduced.cables @ tensions, rcond=None)[0]
-    return model.coordinates_at(q).copy(), np.asarray(effort, dtype=np.float64)
+        checkpoint()
+        reduced = model.reduced_along(positions, still)
+        found = _open_tensions(model, reduced, reduced.bias, none)
+        tensions = [
+            lowest_tensions(model, q, particular, stress, floor, 0.0, before)
+            for q, (particular, stress), before in zip(positions, found, tensions, strict=True)
+        ]
+        tracked = model.coordinates_at(positions)[:, : len(model.y)]
+        positions = model.closed_configurations(positions, np.hstack((tracked, tensions / model.stiffness)))
+    reduced = model.reduced_along(positions, still)
+    open_forces = reduced.bias - (reduced.cables @ np.array(tensions)[..., None])[..., 0]
+    return model.coordinates_at(positions), (np.linalg.pinv(reduced.inputs) @ open_forces[..., None])[..., 0]
 
 
 def own_floor(model: NearRigidModel, q: Array, usual: Array, least: Array) -> Array:
@@ -150,8 +164,8 @@ def own_floor(model: NearRigidModel, q: Array, usual: Array, least: Array) -> Ar
     Raises:
         TensegrityError: the cables cannot keep `least` at q (nq,) either, or an entry of it is not above zero.
     """
-    reduced = model.reduced(q, np.zeros(model.index.size))
-    particular, stress = _open_tensions(model, reduced, reduced.bias, 0.0)
+    reduced = model.reduced_along(q[None], np.zeros((1, model.index.size)))
+    ((particular, stress),) = _open_tensions(model, reduced, reduced.bias, np.zeros(1))
     free = np.full(usual.size, np.inf)
     if farthest(np.zeros(usual.size), stress, np.ones(usual.size), free)[1] > 0.0:
         return usual
@@ -169,32 +183,41 @@ def own_floor(model: NearRigidModel, q: Array, usual: Array, least: Array) -> Ar
     )
 
 
-def _open_tensions(model: NearRigidModel, reduced: Reduced, load: Array, time: float) -> tuple[Array, Array]:
-    """Tensions (c,) N for the loads that the inputs cannot apply, and self-stresses (s, c) with orthonormal rows."""
+def _open_tensions(model: NearRigidModel, reduced: Reduced, load: Array, times: Array) -> list[tuple[Array, Array]]:
+    """Tensions (c,) N for loads (k, n) that the inputs cannot apply, and self-stresses (s, c) with orthonormal rows, at
+    times (k,) s."""
     inputs, cables = reduced.inputs, reduced.cables
-    size = inputs.shape[1]
-    passive = np.linalg.qr(inputs, mode="complete")[0][:, size:]
-    needed, pull = passive.T @ load, passive.T @ cables
+    passive = np.swapaxes(np.linalg.qr(inputs, mode="complete")[0][:, :, inputs.shape[2] :], 1, 2)
+    needed, pull = passive @ load[..., None], passive @ cables
     left, values, right = np.linalg.svd(pull)
-    rank = int(np.count_nonzero(values > NO_PULL * values[0])) if values.size else 0
-    particular = right[:rank].T @ ((left[:, :rank].T @ needed) / values[:rank])
+    size = values.shape[1]
+    counts = values > NO_PULL * values[:, :1]
+    inverse = np.where(counts, 1.0 / np.where(counts, values, 1.0), 0.0)
+    ranks = np.count_nonzero(counts, axis=1)
+    particular = np.swapaxes(right[:, :size], 1, 2) @ (
+        inverse[..., None] * (np.swapaxes(left[:, :, :size], 1, 2) @ needed)
+    )
     left_over = needed - pull @ particular
-    if left.shape[1] - rank == model.idle_count:  # idle rotations: their inertia carries this part
-        left_over = left_over - left[:, rank:] @ (left[:, rank:].T @ left_over)
-    if np.max(np.abs(left_over), initial=0.0) > 1e-6 * (1.0 + np.max(np.abs(needed), initial=0.0)):
+    # idle rotations: their inertia carries this part
+    idle = (np.arange(left.shape[1]) >= ranks[:, None]) & (left.shape[1] - ranks == model.idle_count)[:, None]
+    beside = left * idle[:, None]
+    left_over = left_over - beside @ (np.swapaxes(beside, 1, 2) @ left_over)
+    missed = np.max(np.abs(left_over), axis=(1, 2), initial=0.0)
+    missing = missed > 1e-6 * (1.0 + np.max(np.abs(needed), axis=(1, 2), initial=0.0))
+    if np.any(missing):
         raise InfeasibleControlError(
-            f"at {time:.4g} s the cables cannot apply the force that the path needs; choose another path."
+            f"at {times[np.argmax(missing)]:.4g} s the cables cannot apply the force that the path needs; choose "
+            "another path."
         )
-    return particular, right[rank:]
+    return [(base[:, 0], rows[rank:]) for base, rows, rank in zip(particular, right, ranks, strict=True)]
 
 
 def lowest_tensions(
-    model: NearRigidModel, q: Array, reduced: Reduced, load: Array, floor: Array, time: float,
+    model: NearRigidModel, q: Array, particular: Array, stress: Array, floor: Array, time: float,
     before: Array | None = None,
 ) -> Array:  # fmt: skip
-    """(c,) N for the loads that the inputs cannot apply: the smallest above the floor, or those nearest to the desired
-    level of the model, with the stiffness that the model holds."""
-    particular, stress = _open_tensions(model, reduced, load, time)
+    """(c,) N, tensions that differ from particular ones (c,) by self-stresses (s, c): the smallest above the floor, or
+    those nearest to the desired level of the model, with the stiffness that the model holds."""
     held = model.held_stiffness
     tightens = stress.shape[0] == 1 and (np.all(stress[0] > 1e-9) or np.all(stress[0] < -1e-9))
     if not tightens or model.tension_level is not None or held or np.any(np.isfinite(model.tension_ceiling)):
@@ -242,19 +265,17 @@ class _Nodes:
     def __init__(self, path: _Path, at: NDArray[np.int64]) -> None:
         self._path, self.at = path, at
         self.tensions = np.zeros((0, path.floor.size))
-        self._seen: dict[int, tuple[Array, Array, Reduced, Array]] = {}  # configuration, tensions, equations, loads
+        self._seen: dict[int, tuple[Array, Array, Array]] = {}  # configuration, tensions, loads left to the inputs
 
     def pass_through(self, coordinates: Array, rates: Array, accelerations: Array, *, refine: bool) -> None:
         """Choose tensions for a motion (k, n); with `refine`, add nodes until the interpolation is accurate."""
         self._seen.clear()
-        for k in self.at.tolist():
-            self._look(k, coordinates, rates, accelerations)
+        self._look(self.at.tolist(), coordinates, rates, accelerations)
         open_ones = list(pairwise(self.at.tolist())) if refine else []
         while open_ones := [(low, high) for low, high in open_ones if high - low > 1]:
             middles = [(low + high) // 2 for low, high in open_ones]
             foreseen = _spline(self.at, self._rows(self.at))(middles)
-            for k in middles:
-                self._look(k, coordinates, rates, accelerations)
+            self._look(middles, coordinates, rates, accelerations)
             self.at = np.array(sorted(self._seen), dtype=np.int64)
             largest = np.max(np.abs(self._rows(self.at)), axis=0)
             cables = self._path.floor.size
@@ -272,30 +293,35 @@ class _Nodes:
 
     def inputs_for(self, positions: Array, rates: Array, accelerations: Array) -> Array:
         """(k, u) inputs for a motion on the grid. The factors of the accelerations are interpolated, not the inputs."""
-        rows: list[NDArray[Any]] = []
-        model = self._path.model
-        for k in self.at.tolist():
-            checkpoint()
-            reduced = model.reduced(positions[k], rates[k])
-            still = reduced.bias - reduced.passive
-            rows.append(np.linalg.lstsq(reduced.inputs, np.column_stack((reduced.mass, still)), rcond=None)[0])
-        matrices = self.between(np.array(rows))
+        checkpoint()
+        reduced = self._path.model.reduced_along(positions[self.at], rates[self.at])
+        still = reduced.bias - reduced.passive
+        factors = np.concatenate((reduced.mass, still[..., None]), axis=2)
+        rows = np.asarray(np.linalg.pinv(reduced.inputs) @ factors, dtype=np.float64)
+        matrices = self.between(rows)
         return np.asarray((matrices[:, :, :-1] @ accelerations[:, :, None])[:, :, 0] + matrices[:, :, -1])
 
-    def _look(self, k: int, coordinates: Array, rates: Array, accelerations: Array) -> None:
+    def _look(self, at: list[int], coordinates: Array, rates: Array, accelerations: Array) -> None:
+        """Evaluate the equations at indices of the grid; each search starts from the node before."""
         checkpoint()
-        model, before = self._path.model, max((each for each in self._seen if each < k), default=None)
-        near, tensions = (self._path.start, None) if before is None else self._seen[before][:2]
-        q, velocity, _ = model.state_at(near, coordinates[k], rates[k])
-        reduced = model.reduced(q, rates[k], velocity)
-        load = reduced.mass @ accelerations[k] + reduced.bias
-        time = float(self._path.times[k])
-        tensions = lowest_tensions(model, q, reduced, load, self._path.floor, time, tensions)
-        self._seen[k] = q, tensions, reduced, load - reduced.cables @ tensions
+        model, seen = self._path.model, sorted(self._seen)
+        before = [seen[bisect_left(seen, k) - 1] for k in at] if seen else []
+        starts = np.array([self._seen[k][0] for k in before]) if seen else self._path.start
+        positions = model.closed_configurations(starts, coordinates[at])
+        reduced = model.reduced_along(positions, rates[at])
+        loads = (reduced.mass @ accelerations[at][..., None])[..., 0] + reduced.bias
+        found = _open_tensions(model, reduced, loads, self._path.times[at])
+        tensions = self.tensions[0] if len(self.tensions) else None
+        for i, (k, (particular, stress)) in enumerate(zip(at, found, strict=True)):
+            tensions = self._seen[before[i]][1] if seen else tensions
+            tensions = lowest_tensions(
+                model, positions[i], particular, stress, self._path.floor, float(self._path.times[k]), tensions
+            )
+            self._seen[k] = positions[i], tensions, loads[i] - reduced.cables[i] @ tensions
 
     def _rows(self, at: NDArray[np.int64]) -> Array:
         """(m, c + n) tensions and loads left to the inputs, at the nodes."""
-        return np.array([np.concatenate((self._seen[k][1], self._seen[k][3])) for k in at.tolist()])
+        return np.array([np.concatenate(self._seen[k][1:]) for k in at.tolist()])
 
 
 def _spline(at: NDArray[np.int64], values: Array) -> BSpline:
@@ -305,12 +331,12 @@ def _spline(at: NDArray[np.int64], values: Array) -> BSpline:
 
 def _residual(model: NearRigidModel, plan: StrainPlan, accelerations: Array, at: NDArray[np.int64]) -> float:
     """Largest residual of the equations midway between some nodes [N m or N]."""
-    middles, worst = (at[1:] + at[:-1]) // 2, 0.0
-    for k in middles[np.unique(np.linspace(0, middles.size - 1, SAMPLES).round().astype(np.int64))].tolist():
-        reduced = model.reduced(plan.positions[k], plan.rates[k])
-        right = reduced.mass @ accelerations[k] + reduced.bias - reduced.passive
-        worst = max(worst, float(np.max(np.abs(reduced.inputs @ plan.inputs[k] - right))))
-    return worst
+    middles = (at[1:] + at[:-1]) // 2
+    middles = middles[np.unique(np.linspace(0, middles.size - 1, SAMPLES).round().astype(np.int64))]
+    reduced = model.reduced_along(plan.positions[middles], plan.rates[middles])
+    needed = (reduced.mass @ accelerations[middles][..., None])[..., 0] + reduced.bias - reduced.passive
+    given = (reduced.inputs @ plan.inputs[middles][..., None])[..., 0]
+    return float(np.max(np.abs(given - needed)))
 
 
 def _strains(elastic: Array, damping_time: Array, step: float) -> Array:

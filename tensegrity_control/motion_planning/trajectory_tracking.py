@@ -148,10 +148,7 @@ class LinearFeedbackTracker:
         if all(int(k) in columns for k in model.drives):
             rest = plan.rest_coordinates[:, [columns[int(k)] for k in model.drives]]
         else:
-            rest = np.array([
-                model.closed_configuration(q, w)[index]
-                for q, w in zip(plan.positions, plan.rest_coordinates, strict=True)
-            ])  # fmt: skip
+            rest = model.closed_configurations(plan.positions, plan.rest_coordinates)[:, index]
         self.impedance, self._drives = gains, (plan.positions[:, index], rest)
 
     def set_points(self, time: float, pace: float = 1.0, age: float = 0.0) -> tuple[Array, Array, Array]:

@@ -115,6 +115,20 @@ def test_reduced_equations_give_the_accelerations_of_the_forward_dynamics():
     np.testing.assert_allclose(reduced.cables @ whole.tension, reduced.passive, rtol=1e-9, atol=1e-12)
 
 
+def test_reduced_equations_of_a_platform_that_turns_give_its_accelerations():
+    model, random = NearRigidModel(load_robot("cable_robot")), np.random.default_rng(0)
+    start, count, tracked = np.array(model.robot.model.start), model.index.size, len(model.y)
+    w, rates = np.tile(model.coordinates_at(start), (3, 1)), np.zeros((3, count))
+    w[:, :tracked] += 0.02 * random.normal(size=(3, tracked))
+    rates[:, :tracked] = 0.5 * random.normal(size=(3, tracked))
+    positions, effort = model.closed_configurations(start, w), random.normal(size=model.drives.size)
+    reduced = model.reduced_along(positions, rates)
+    for k in range(3):
+        pushed = reduced.inputs[k] @ effort + reduced.passive[k] - reduced.bias[k]
+        found = model.accelerations(positions[k], rates[k], effort)
+        np.testing.assert_allclose(np.linalg.solve(reduced.mass[k], pushed), found, atol=1e-9 * np.max(np.abs(found)))
+
+
 def test_linearisation_predicts_a_small_deviation():
     robot = strut(2e8)
     model = NearRigidModel(robot, TRACKED)
