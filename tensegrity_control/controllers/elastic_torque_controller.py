@@ -148,12 +148,19 @@ class ElasticTorqueController(LoadTakingController, SampledController):
         tracker.end = equilibrium
         return self._prepared(tracker, planning)
 
-    def _prepared(self, tracker: LinearFeedbackTracker, model: ReducedModel | None = None) -> LinearFeedbackTracker:
-        """The tracker with gains of the actuators' loops for both ends of the plan, if the actuators close loops."""
+    def _prepared(
+        self, tracker: LinearFeedbackTracker, model: ReducedModel | None = None,
+        ends: Sequence[tuple[Array, Array]] = (),
+    ) -> LinearFeedbackTracker:  # fmt: skip
+        """The tracker with gains of the actuators' loops for both ends of the plan, if the actuators close loops.
+
+        Args:
+            ends: see `gains_for_motion`.
+        """
         if self.output_mode == "impedance":
             plan = tracker.plan
             first, last = ((plan.positions[k], plan.rest_inputs[k]) for k in (0, -1))
-            tracker.prepare(gains_for_motion(model or self.model, first, last))
+            tracker.prepare(gains_for_motion(model or self.model, first, last, ends=ends))
         return tracker
 
     def _make_command(

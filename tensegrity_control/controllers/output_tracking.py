@@ -250,7 +250,7 @@ class OutputTrackingController(ElasticTorqueController):
         )  # fmt: skip
         self._check_plan(plan)
         tracker = OutputTracker(model, plan, trajectory, start, line[-1] if len(line) else None)
-        self._prepared(tracker, model)
+        self._prepared(tracker, model, plan.ends)
         return tracker
 
     def _parts_for(self, robot: Robot) -> dict[str, Any]:

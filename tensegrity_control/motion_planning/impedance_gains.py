@@ -21,6 +21,7 @@ is reduced. If nothing suffices, the gains that keep most are used.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -61,6 +62,8 @@ IDLE = 1e-9
 """Stiffness per inertia, as a fraction of the largest, below which nothing drives a motion back."""
 LOWERED = 0.8  # factor of the square root of the stiffness per trial, until the loop is stable
 MOST_LOWERED = 20  # trials
+MOST_SQUARINGS = 30
+"""Number of squarings after which a loop whose deviations have not vanished counts as unstable: 12 days at 1 kHz."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,20 +110,22 @@ def impedance_gains(
 
 
 def gains_for_motion(
-    model: ReducedModel, start: tuple[Array, Array], end: tuple[Array, Array], *, period: float = INNER_PERIOD
-) -> ImpedanceGains:
+    model: ReducedModel, start: tuple[Array, Array], end: tuple[Array, Array], *, period: float = INNER_PERIOD,
+    ends: Sequence[tuple[Array, Array]] = (),
+) -> ImpedanceGains:  # fmt: skip
     """Gains for both ends of a motion: those for its end, unless those for its start keep more at their worse end.
 
     Args:
         start, end: equilibrium configuration (nq,) and effort (a,) there. model, period: see `impedance_gains`.
+        ends: A and B of `ReducedModel.linearised` at both; empty to compute them.
 
     Raises: see `impedance_gains`.
     """
-    last = _loops_at(model, *end, period)
+    last = _loops_at(model, *end, period, *ends[1:])
     gains = _designed(last)
     if np.array_equal(start[0], end[0]):
         return gains
-    first = _loops_at(model, *start, period)
+    first = _loops_at(model, *start, period, *ends[:1])
     if first.kept(gains.stiffness) >= KEPT:
         return gains
     with suppress(InfeasibleControlError):
@@ -131,9 +136,11 @@ def gains_for_motion(
     return gains
 
 
-def _loops_at(model: ReducedModel, q: Array, effort: Array, period: float) -> _Loops:
+def _loops_at(
+    model: ReducedModel, q: Array, effort: Array, period: float, linear: tuple[Array, Array] | None = None
+) -> _Loops:
     rows, inertia = driven_rows(model, q)
-    dynamics, push, _ = model.linearised(q, np.zeros(model.index.size), effort)
+    dynamics, push = linear or model.linearised(q, np.zeros(model.index.size), effort)[:2]
     dynamics = model.steadied(q, dynamics, push, RATE_SHARE / period)
     cables = cable_stiffness(model, q)
     share = np.where(cables > 0.0, CABLE_SHARE * cables, inertia * (RATE_SHARE / period) ** 2)
@@ -202,7 +209,7 @@ class _Loops:
         for k in np.argsort(-decays, kind="stable"):  # the first one with a stable sampled loop is the best
             if not decays[k] > 0.0:
                 break
-            if _sampled_radius(*self._sampled, self.rows, stiffness, tried[k], delay) < 1.0:
+            if _is_stable_sampled(*self._sampled, self.rows, stiffness, tried[k], delay):
                 kept = self.kept(stiffness)
                 return ImpedanceGains(stiffness, tried[k], delay, self.period, float(decays[k]), kept)
         return None
@@ -215,8 +222,8 @@ class _Loops:
     def are_stable(self, gains: ImpedanceGains) -> bool:
         """Whether the loops are stable here with gains for another configuration, up to their delay."""
         decay = _decays(self.dynamics, self.push, self.rows, gains.stiffness, gains.damping[None])[0]
-        radius = _sampled_radius(*self._sampled, self.rows, gains.stiffness, gains.damping, gains.delay)
-        return bool(decay > 0.0 and radius < 1.0)
+        sampled = *self._sampled, self.rows, gains.stiffness, gains.damping, gains.delay
+        return bool(decay > 0.0) and _is_stable_sampled(*sampled)
 
     def kept(self, stiffness: Array) -> float:
         """See `ImpedanceGains`."""
@@ -307,28 +314,37 @@ def _decays(dynamics: Array, push: Array, rows: Array, stiffness: Array, damping
     return np.asarray(-np.max(values.real, axis=-1))
 
 
-def _sampled_radius(ahead: Array, moved: Array, rows: Array, stiffness: Array, damping: Array, delay: int) -> float:
-    """Largest spectral radius of the loop with torques held over a period and delayed by 0 to `delay` periods; the
-    search ends at the first unstable delay.
+def _is_stable_sampled(ahead: Array, moved: Array, rows: Array, stiffness: Array, damping: Array, delay: int) -> bool:
+    """Whether the loop with torques held over a period and delayed by 0 to `delay` periods is stable.
 
     Args:
         ahead, moved: dynamics and inputs over one period.
     """
     gain = np.hstack((stiffness[:, None] * rows, damping[:, None] * rows))
-    size, inputs, worst = ahead.shape[0], moved.shape[1], 0.0
-    for late in range(delay, -1, -1):  # the largest delay is the most likely to be unstable
+    size, inputs = ahead.shape[0], moved.shape[1]
+    for late in range(delay, 0, -1):  # the largest delay is the most likely to be unstable
         whole = np.zeros((size + late * inputs, size + late * inputs))
         whole[:size, :size] = ahead
-        if late == 0:
-            whole[:, :] = ahead - moved @ gain
-        else:
-            whole[:size, size : size + inputs] = moved  # the oldest torque acts now
-            for k in range(late - 1):
-                whole[
-                    size + k * inputs : size + (k + 1) * inputs, size + (k + 1) * inputs : size + (k + 2) * inputs
-                ] = np.eye(inputs)
-            whole[size + (late - 1) * inputs :, :size] = -gain
-        worst = max(worst, float(np.max(np.abs(np.linalg.eigvals(whole)))))
-        if not worst < 1.0:
-            break
-    return worst
+        whole[:size, size : size + inputs] = moved  # the oldest torque acts now
+        whole[size:-inputs, size + inputs :] = np.eye((late - 1) * inputs)
+        whole[-inputs:, :size] = -gain
+        if not _vanishes(whole):
+            return False
+    return _vanishes(ahead - moved @ gain)
+
+
+def _vanishes(matrix: Array) -> bool:
+    """Whether the powers of a matrix vanish, which is that its eigenvalues are inside of the unit circle.
+
+    An eigenvalue outside makes the trace of a power larger than the number of eigenvalues. Both are found after a few
+    squarings, several times as fast as the eigenvalues.
+    """
+    size = len(matrix)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for _ in range(MOST_SQUARINGS):
+            matrix = matrix @ matrix
+            if not abs(matrix.trace()) <= size:
+                return False
+            if size * max(matrix.max(), -matrix.min()) < 1.0:
+                return True
+    return False

@@ -36,14 +36,16 @@ from .output_model import OutputModel
 from .trajectory_tracking import TrackingPlan
 
 Path = Callable[[Any], Array]
+Ends = tuple[tuple[Array, Array], ...]
 
-EQUILIBRIUM_SPACING = 0.1
-"""s between two equilibria along a path; a smaller spacing gives a better guess and takes more time."""
+EQUILIBRIUM_SPACING, MIN_KNOTS = 0.1, 4
+"""s between two equilibria along a path, and their smallest number; a smaller spacing gives a better guess and takes
+more time."""
 LINE_SPACING = 0.02
 """m between two equilibria along a straight line of the output, which has at least MIN_PIECES intervals."""
 LINE_TURN = 0.05
 """rad between two equilibria along a line with rotations."""
-MIN_PIECES = 3
+MIN_PIECES = 2
 GUESS_MISS = 1e-5
 """m and rad, allowed deviation of interpolated equilibria from the line; above it their number is doubled."""
 MOST_PIECES = 64
@@ -100,6 +102,7 @@ class OutputPlan(ShortRepr, TrackingPlan):
         sweep: last Riccati sweep, with its linear models.
         drifts: (k - 1, 2n, 2n), see `discretized_with_drift`.
         targets: (k, p), controlled coordinates of the output.
+        ends: A (2n, 2n) and B (2n, u) of the equilibria at the start and at the end.
     """
 
     end: PathEquilibrium
@@ -108,6 +111,7 @@ class OutputPlan(ShortRepr, TrackingPlan):
     sweep: RiccatiSweep
     drifts: Array
     targets: Array
+    ends: Ends
 
 
 def plan_output(
@@ -154,15 +158,17 @@ def plan_output(
     rest_coordinates, rest_inputs = states[:, : model.index.size].copy(), inputs.copy()
     state_cost, effort_cost = costs_of(scale, model.index.size, inputs.shape[1])
     moved, remaining, is_fresh = model.outputs_along(first, states, inputs), np.inf, False
+    ends: Ends = ()
     end = None  # regulator at the end, where the robot rests; the same for all sweeps
     parts = min(max(LINEARIZATIONS, int(np.ceil(duration / LINEARIZATION_SPACING))), count - 1)
     for number in range(MAX_SWEEPS):
         if not is_fresh:
             # the matrices of the guess neglect inertia anyway: half of them
             at = np.unique(np.linspace(0, count - 1, (parts if number else parts // 2) + 1).round().astype(np.int64))
-            drifts, pieces = pieces_at(model, moved, states, inputs, period, at)
+            drifts, pieces, linear = pieces_at(model, moved, states, inputs, period, at)
+            ends = ends or tuple((linear[0][k], linear[1][k]) for k in (0, -1))
             end = end or _regulator_at(
-                model, moved.positions[-1], inputs[-1], moved.jacobians[-1], state_cost, effort_cost, scale, period
+                model, moved.positions[-1], ends[1], moved.jacobians[-1], state_cost, effort_cost, scale, period
             )
             sweep = RiccatiSweep(pieces, state_cost, effort_cost, scale.output, end)
         deviations, changes = sweep.deviations(defects_of(moved, states, drifts), model.errors_along(moved, targets))
@@ -189,7 +195,7 @@ def plan_output(
     miss = float(np.max(np.linalg.norm(model.errors_along(moved, targets), axis=1)))
     return OutputPlan(
         times, states, inputs, gains, rest_coordinates, rest_inputs, moved.positions, line[-1], miss,
-        max(remaining, between), sweep, drifts, targets,
+        max(remaining, between), sweep, drifts, targets, ends,
     )  # fmt: skip
 
 
@@ -197,16 +203,16 @@ def rest_gain(model: OutputModel, q: Array, effort: Array, weights: OutputWeight
     """(u, 2n) feedback gain that holds an equilibrium, for inputs that are constant over `period` s."""
     count = model.index.size
     costs = costs_of(weights, count, effort.size)
-    return _regulator_at(model, q, effort, model.output_jacobian(q), *costs, weights, period)[1]
+    linear = model.linearised(q, np.zeros(count), effort)[:2]
+    return _regulator_at(model, q, linear, model.output_jacobian(q), *costs, weights, period)[1]
 
 
 def _regulator_at(
-    model: OutputModel, q: Array, effort: Array, jacobian: Array, state_cost: Array, effort_cost: Array,
-    weights: OutputWeights, period: float,
+    model: OutputModel, q: Array, linear: tuple[Array, Array], jacobian: Array, state_cost: Array,
+    effort_cost: Array, weights: OutputWeights, period: float,
 ) -> tuple[Array, Array]:  # fmt: skip
-    """Result of `regulator` at an equilibrium with output Jacobian J (p, n)."""
-    count = model.index.size
-    matrix, push, _ = model.linearised(q, np.zeros(count), effort)
+    """Result of `regulator` at an equilibrium with linear model A, B and output Jacobian J (p, n)."""
+    matrix, push = linear
     ahead, moved = discretized(model.steadied(q, matrix, push), push, period)
     whole = np.hstack((jacobian, np.zeros_like(jacobian)))
     return regulator(ahead, moved, whole.T @ whole / weights.output**2 + state_cost, effort_cost)
@@ -230,16 +236,21 @@ def equilibria_on_line(
     offset = model.coordinates(goal.pose) - first
     spacing = np.where(model.rows < 3, LINE_SPACING, LINE_TURN)
     pieces = max(MIN_PIECES, int(np.ceil(np.linalg.norm(offset / spacing))))
+    line: list[PathEquilibrium] = []
     while True:
-        line = [start]
-        for part in np.linspace(0.0, 1.0, pieces + 1)[1:-1]:
-            between = PoseGoal(*model.pose_at(first + part * offset, start.pose), goal.output)
+        known, line = line, [start]  # at every second point
+        for k, part in enumerate(np.linspace(0.0, 1.0, pieces + 1)[1:], 1):
+            if known and k % 2 == 0:
+                line.append(known[k // 2])
+                continue
+            between = goal if k == pieces else PoseGoal(*model.pose_at(first + part * offset, start.pose), goal.output)
             try:
                 line.append(plan_path(equilibria, line[-1], between).equilibrium)
             except UnreachableGoalError as error:
+                if between is goal:
+                    raise
                 plan_path(equilibria, line[-1], goal)  # says how far from the goal, not from this point of the line
                 raise _blocked_line(error) from None
-        line.append(plan_path(equilibria, line[-1], goal).equilibrium)
         if 2 * pieces > MOST_PIECES or _miss_between(model, line, first, offset) <= GUESS_MISS:
             return tuple(line)
         pieces *= 2
@@ -292,7 +303,7 @@ def _along_path(
     model: OutputModel, path: Path, times: Array, equilibria: MechanismEquilibriumMap, start: PathEquilibrium
 ) -> tuple[Array, Array, list[PathEquilibrium]]:
     """Times [s] of the equilibria along a path, times of its points, and those equilibria."""
-    knots = np.linspace(0.0, times[-1], max(MIN_PIECES + 1, int(np.ceil(times[-1] / EQUILIBRIUM_SPACING)) + 1))
+    knots = np.linspace(0.0, times[-1], max(MIN_KNOTS, int(np.ceil(times[-1] / EQUILIBRIUM_SPACING)) + 1))
     passed = [start]
     for time in knots:
         goal = PoseGoal(*model.pose_at(path(float(time)), start.pose), model.output)
@@ -311,9 +322,9 @@ def _guess(
 
 def pieces_at(
     model: OutputModel, moved: MovingStates, states: Array, inputs: Array, period: float, knots: NDArray[np.int64]
-) -> tuple[Array, LinearPieces]:
+) -> tuple[Array, LinearPieces, tuple[Array, Array]]:
     """Effect of accelerations on the next states, (k - 1, 2n, 2n), and linear models: evaluated at knots, interpolated
-    between."""
+    between; and A and B of `ReducedModel.linearised` at the knots."""
     count, size = states.shape[0], model.index.size
     checkpoint()
     matrices, push, _ = model.linearised_along(moved.positions[knots], states[knots, size:], inputs[knots])
@@ -323,7 +334,7 @@ def pieces_at(
         for each in discretized_with_drift(matrices, push, period)
     )
     jacobians = np.concatenate((moved.jacobians, np.zeros_like(moved.jacobians)), axis=2)
-    return drifts, LinearPieces(ahead, pushed, jacobians)
+    return drifts, LinearPieces(ahead, pushed, jacobians), (matrices, push)
 
 
 def _between(knots: NDArray[np.int64], count: int) -> Array:

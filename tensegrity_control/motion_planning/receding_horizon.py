@@ -154,7 +154,7 @@ class RecedingHorizon:
         states, inputs = plan.states[here], plan.inputs[here]
         moved = model.outputs_along(plan.positions[first], states, inputs)
         at = np.unique(np.round(np.linspace(0, last - first, LINEARIZATIONS + 1)).astype(np.int64))
-        drifts, pieces = pieces_at(model, moved, states, inputs, self.period, at)
+        drifts, pieces, _ = pieces_at(model, moved, states, inputs, self.period, at)
         state_cost, input_cost = costs_of(self._weights, size, inputs.shape[1])
         value = sweep.values[last]
         ahead = RiccatiSweep(

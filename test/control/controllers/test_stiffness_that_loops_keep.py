@@ -11,12 +11,26 @@ from elbow import ELBOW
 from tensegrity_control import make_controller
 from tensegrity_control.inverse_kinematics.pose_goal import PoseGoal
 from tensegrity_control.inverse_kinematics.solve_ik import plan_path
-from tensegrity_control.motion_planning.impedance_gains import KEPT, driven_rows, gains_for_motion, impedance_gains
+from tensegrity_control.motion_planning.impedance_gains import (
+    KEPT,
+    _vanishes,
+    driven_rows,
+    gains_for_motion,
+    impedance_gains,
+)
 from tensegrity_dynamics.robots.load_robot import parse_robot
 from tensegrity_tools.runtime.delayed_loop import DelayedLoop, Delays
 
 PERIOD = 0.01
 ASIDE = np.array([0.02, 0.0, -0.01])
+
+
+@pytest.mark.parametrize("radius", [0.5, 0.999, 1.001, 2.0])
+def test_a_loop_is_stable_where_its_eigenvalues_are_inside_of_the_unit_circle(radius):
+    for seed in range(10):
+        matrix = np.random.default_rng(seed).normal(size=(12, 12)) * np.geomspace(1e-3, 1e3, 12)  # far from normal
+        scaled = matrix * radius / np.max(np.abs(np.linalg.eigvals(matrix)))
+        assert _vanishes(scaled) == (radius < 1.0)
 
 
 @cache

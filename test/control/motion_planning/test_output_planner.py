@@ -9,6 +9,7 @@ import pytest
 
 from tensegrity_control import make_controller
 from tensegrity_control.inverse_kinematics.pose_goal import PoseGoal
+from tensegrity_control.motion_planning import lqr, output_planner
 from tensegrity_control.motion_planning.lqr import LinearPieces, RiccatiSweep, discretized_with_drift, regulator
 from tensegrity_control.motion_planning.output_model import OutputModel
 from tensegrity_control.motion_planning.output_planner import OutputWeights, equilibria_on_line, plan_output
@@ -113,6 +114,16 @@ def test_states_along_a_path_are_those_found_one_by_one(manipulator):
         np.testing.assert_array_equal(matrices[k, :12, 12:], np.eye(12))
 
 
+def test_configurations_where_loops_do_not_close_are_refused_with_the_first_of_them():
+    model = OutputModel(load_robot("biglide"))
+    q = np.array(model.robot.model.start)
+    w = np.tile(model.coordinates_at(q), (3, 1))
+    w[1:, 0] += [5.0, 7.0]
+    for starts in (q, np.tile(q, (3, 1))):
+        with pytest.raises(TensegrityError, match=rf"cannot close where {model.names[0]} = \S+ \(moved by 5\)"):
+            model.closed_configurations(starts, w)
+
+
 @pytest.mark.parametrize("name", ["stewart", "three_rrr"])
 def test_errors_of_outputs_that_turn_are_those_found_one_by_one(name):
     model, random = OutputModel(load_robot(name)), np.random.default_rng(1)
@@ -192,6 +203,18 @@ def test_stacks_are_discretised_as_the_exponential_of_each():
         np.testing.assert_allclose(ahead[k], whole[:4, :4], rtol=1e-9, atol=1e-12 * scale)
         np.testing.assert_allclose(drift[k], whole[:4, 4:], rtol=1e-9, atol=1e-12 * scale)
         np.testing.assert_allclose(push[k], drift[k] @ inputs[k], rtol=1e-12)
+
+
+def test_digits_that_the_doubling_of_a_regulator_loses_are_recovered(monkeypatch):
+    random = np.random.default_rng(0)
+    ahead, push = 0.3 * random.normal(size=(6, 6)), random.normal(size=(6, 2))
+    exact, gain = regulator(ahead, push, np.eye(6), np.eye(2))
+    doubled = lqr._doubled
+    monkeypatch.setattr(lqr, "_doubled", lambda *given: doubled(*given) * (1.0 + 1e-8))
+    monkeypatch.setattr(lqr, "solve_discrete_are", None)  # which takes several times as long
+    value, found = regulator(ahead, push, np.eye(6), np.eye(2))
+    np.testing.assert_allclose(value, exact, rtol=0, atol=1e-8 * np.max(exact))
+    np.testing.assert_allclose(found, gain, rtol=0, atol=1e-8)
 
 
 def test_regulators_of_a_stack_solve_their_riccati_equations():
@@ -290,6 +313,19 @@ def test_a_goal_within_reach_to_which_no_straight_line_leads_is_refused_as_that(
     ) as no:
         equilibria_on_line(control.model, control.equilibria, start, goal)
     assert no.value.binding == ("B1",)
+
+
+def test_equilibria_of_a_line_that_is_divided_further_are_not_searched_again(monkeypatch):
+    control = make_controller("task", load_robot("biglide"))
+    start, model, searched = control.equilibria.start(), control.model, []
+    goal = PoseGoal(start.pose[0] - [0.01, 0.0, 0.0], start.pose[1], model.output)
+    usual = output_planner.plan_path
+    monkeypatch.setattr(output_planner, "plan_path", lambda *given: searched.append(1) or usual(*given))
+    monkeypatch.setattr(output_planner, "GUESS_MISS", 0.0)
+    line = equilibria_on_line(model, control.equilibria, start, goal)
+    assert len(searched) == len(line) - 1 == output_planner.MOST_PIECES
+    outputs = np.array([model.coordinates(each.pose) for each in line])
+    np.testing.assert_allclose(np.diff(outputs, axis=0), np.tile(outputs[-1] - outputs[0], (64, 1)) / 64, atol=1e-6)
 
 
 def test_equilibria_between_which_the_loops_do_not_close_are_divided_further(monkeypatch):
