@@ -43,7 +43,8 @@ from ..dynamics.forward_dynamics import REGULAR, accelerate
 from ..kinematics.configuration_space import configuration_rate, normalise_quaternions
 from ..kinematics.loop_closure import project_onto_loops
 from ..late_kernels import ROUTES
-from ..resistance import CARRIED, LAW
+from ..resistance import CARRIED, EFFICIENCY, LAW
+from ..resistance import FRICTION as JOINT_FRICTION
 from ..routing.columns import COUNT, FINE, FIRST, FRICTION, LOOP_ROW, PERIOD, PUSH, SLIP, STATUS
 from ..routing.efforts import keep_slip
 from .drive_laws import accelerate_servos, driven_accelerations, driving_power, present_torques
@@ -434,8 +435,11 @@ def keep_ledger(works, work, kept_works, kept_slip, back):
 
 
 @for_compiled_callers
-def rubs_on_routes(flat):
-    """Whether an elastic cable has friction at any element of its route."""
+def rubs_anywhere(flat):
+    """Whether a joint or a gear has friction, or an elastic cable at any element of its route."""
+    for r in range(flat.resistances.shape[0]):
+        if flat.resistances[r, LAW + JOINT_FRICTION] > 0.0 or flat.resistances[r, LAW + EFFICIENCY] < 1.0:
+            return True
     for c in range(flat.routed_cables.shape[0]):
         cable = flat.routed_cables[c]
         if cable[LOOP_ROW] >= 0.0:  # inextensible
@@ -468,10 +472,11 @@ def careful_step(
     flat, drives, q, v, effort, step, implicit, careful, evaluated, works, powers, work, reduction, stages, scratch
 ):  # fmt: skip
     """One step of `step` [s]; if `careful`, it is divided into shorter ones if the energy would grow without supplied
-    work.
+    work, or if it contains more changes than it searches.
 
-    The damping of a cable with friction jumps when slip begins, and the slopes on one side of the jump do not describe
-    the other side.
+    The damping of a cable with friction jumps when slip begins, and friction of a joint when it reverses. The slopes on
+    one side of the jump do not describe the other side: light pulleys that rub and stick, more of them than a step has
+    pieces, would be thrown out of rest again and again.
     """
     trial, left, halved = step, step, 0
     copy(drives.torque, drives.present)
@@ -519,7 +524,7 @@ def drive(flat, drives, ends, q, v, effort, step, steps, implicit, works, powers
     would be wound past its end, the state stays as before that step.
     """
     before_q, before_v = scratch.before_q, scratch.before_v
-    careful = implicit and rubs_on_routes(flat)
+    careful = implicit and rubs_anywhere(flat)
     for done in range(steps):
         status, evaluated = servo_torques(flat, drives, q, v, effort, step, implicit, work, reduction)
         rubs = load_gears(flat, drives)

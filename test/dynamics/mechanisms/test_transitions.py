@@ -228,6 +228,43 @@ def test_friction_of_joints_that_reverse_in_implicit_steps_neither_pushes_on_nor
     np.testing.assert_allclose(ends[1], ends[0], atol=1e-3)  # 5e-2 before
 
 
+PULLEYS = """
+kind: mechanism
+name: light_pulleys
+gravity: [0, 0, -9.80665]
+bodies:
+  arm: {mass: 0.2, centre: [0.15, 0, 0], inertia: [1e-4, 2e-3, 2e-3]}
+  up: {mass: 0.01, inertia: [1e-6, 1e-6, 1e-6]}
+  down: {mass: 0.01, inertia: [1e-6, 1e-6, 1e-6]}
+joints:
+  - {name: shoulder, kind: revolute, parent: world, body: arm, axis: [0, 1, 0], resistance: {friction: 0.01}}
+  - {name: above, kind: revolute, parent: world, body: up, axis: [0, 1, 0], frame: {at: [-0.3, 0, 0.15]},
+     resistance: {friction: 0.01}}
+  - {name: below, kind: revolute, parent: world, body: down, axis: [0, 1, 0], frame: {at: [-0.3, 0, -0.15]},
+     resistance: {friction: 0.01}}
+defaults:
+  routed_cables: {young: 2e9, cable_radius: 0.0006, damping: 2e6}
+  actuators: {position: [-20, 20], rate: 10, effort: 3}
+routed_cables:
+  - {name: upper, tension: 12, route: [{joint: above, radius: 0.015, side: 1}, {body: arm, at: [0.1, 0, 0.01]}]}
+  - {name: lower, tension: 6, route: [{joint: below, radius: 0.015, side: -1}, {body: arm, at: [0.1, 0, -0.01]}]}
+actuators: [{drives: above}, {drives: below}]
+"""
+
+
+def test_light_pulleys_that_friction_holds_stay_at_rest_in_implicit_steps():
+    simulation = Simulation(parse_robot(PULLEYS), 1e-3, "implicit")
+    simulation.advance(duration=2e-3)
+    hold, heat = simulation.observe().efforts, simulation.energy().friction
+    for n in range(20):  # within the band of friction, 0.01 N m of 0.18 and 0.09
+        efforts = {name: effort * (1.0 + 0.03 * (-1) ** n) for name, effort in hold.items()}
+        for _ in range(10):
+            rates = simulation.advance(duration=1e-3, effort=efforts).v
+            assert np.abs(rates).max() < 0.02  # 6 rad/s before
+            heat, last = simulation.energy().friction, heat
+            assert heat > last - 1e-7  # friction gave 2 mJ in all
+
+
 THROWN = """
 kind: mechanism
 name: thrown
