@@ -80,7 +80,7 @@ def test_files_may_state_half_of_the_friction_or_twice_as_much_or_one_that_is_no
         goal = loop.simulation.observe().pose[0] + [0.0, 0.0, 0.15]
         loop.control.set_goal(loop.time, goal)
         loop.run(4.0)
-        assert abs(loop.simulation.observe().pose[0][2] - goal[2]) < 4e-4 and loop.least() > 1.0
+        assert abs(loop.simulation.observe().pose[0][2] - goal[2]) < 5e-4 and loop.least() > 1.0
 
 
 ANTAGONISTS = """
@@ -117,4 +117,18 @@ def test_friction_that_reverses_at_the_start_of_a_motion_stops_it_nowhere():
         loop.control.set_goal(loop.time, home + [0.0, 0.0, up])
         loop.run(lasts)
     assert loop.control.relaxed() == ()
-    assert abs(loop.simulation.observe().pose[0][2] - home[2]) < 2e-4
+    assert abs(loop.simulation.observe().pose[0][2] - home[2]) < 2.5e-4
+
+
+def test_an_arm_without_the_friction_of_its_file_comes_to_rest():
+    """Within its width the compensation was 8 times as stiff as the loop, which left no phase margin."""
+    without = ANTAGONISTS.replace(", friction: 0.2", "")
+    robot, plant = (parse_robot(text, "antagonists.yaml") for text in (ANTAGONISTS, without))
+    loop = DelayedLoop(robot, make_controller("qp", robot, period=0.01), 0.01, observer=True, plant=plant)
+    loop.run(0.3)
+    goal = loop.simulation.observe().pose[0] + [0.0, 0.0, 0.06]
+    loop.control.set_goal(loop.time, goal)
+    loop.run(2.0)
+    loop.forget()
+    loop.run(1.0)
+    assert max(loop.errors) < 1e-4  # 8 mm before
