@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,9 @@ import numpy as np
 from ruamel.yaml import YAML
 
 from tensegrity_control.registry import controller_class
-from tensegrity_dynamics import load_robot
+from tensegrity_dynamics import Robot, load_robot
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
+from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.robots.quantities import read_quantity
 
 from ..runtime.closed_loop import TrajectoryRun, Waypoint, through_libraries
@@ -60,6 +62,23 @@ def _fill_defaults(blocks: Mapping[str, Any], defaults: Mapping[str, Mapping[str
         for name, fields in defaults.items():
             for part in block.get(name, ()):
                 part.update({**deepcopy(fields), **part})
+
+
+def plant_of(robot: Robot, *, young: float = 1.0, radius: float = 1.0, masses: float = 1.0) -> Robot:
+    """Simulated mechanism that differs from the model of controller and observer: factors of Young's modulus and radius
+    of all cables and of the masses of all bodies."""
+    model, area = robot.model_as(MechanismModel), radius**2
+    mechanism = model.mechanism
+    bodies = tuple(
+        replace(each, mass=masses * each.mass, inertia=masses * np.asarray(each.inertia)) for each in mechanism.bodies
+    )
+    cables = tuple(replace(each, young=young * each.young, area=area * each.area) for each in mechanism.cables)
+    routes = tuple(
+        replace(each, stiffness=young * area * each.stiffness, damping=area * each.damping) for each in mechanism.routes
+    )
+    return replace(
+        robot, model=replace(model, mechanism=replace(mechanism, bodies=bodies, cables=cables, routes=routes))
+    )
 
 
 def gravity_vector(size: float) -> list[float]:

@@ -9,7 +9,7 @@ that at rest. Planning: processor time of the plan before the motion, and of a p
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from time import process_time
 from typing import Any
 
@@ -20,14 +20,13 @@ from tensegrity_control import make_controller
 from tensegrity_control.controller import RobotState
 from tensegrity_control.tension_floor import TensionFloor
 from tensegrity_control.trajectories.quintic import minimum_jerk
-from tensegrity_dynamics import Robot, Simulation, load_robot
+from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
-from tensegrity_dynamics.mechanisms.cable_substitution import with_cables
-from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion
 
 from ..output import table
 from ._progress import figures, report
+from ._runs import plant_of
 
 DESCRIPTION = "offline plan, receding horizon and `qp` on the same motion: error, effort and planning time"
 AFTER = 0.5
@@ -50,20 +49,6 @@ class Case:
     error: float = 0.0
 
 
-def plant_of(robot: Robot, case: Case) -> Robot:
-    """Simulated robot of a case."""
-    if not case.error:
-        return robot
-    model, factor = robot.model_as(MechanismModel), 1.0 + case.error
-    if model.mechanism.cables:
-        model = with_cables(model, young=factor * model.mechanism.cables[0].young)
-    bodies = tuple(
-        replace(each, mass=factor * each.mass, inertia=factor * np.asarray(each.inertia))
-        for each in model.mechanism.bodies
-    )
-    return replace(robot, model=replace(model, mechanism=replace(model.mechanism, bodies=bodies)))
-
-
 def one_run(
     robot_name: str,
     which: str,
@@ -77,7 +62,7 @@ def one_run(
 ) -> dict[str, Any]:
     """Result of one motion; errors [m], effort [N m or N], times [s]."""
     robot = load_robot(robot_name)
-    plant = plant_of(robot, case)
+    plant = plant_of(robot, young=1.0 + case.error, masses=1.0 + case.error)
     kind, given = CONTROLLERS[which]
     more = {"horizon": horizon, "replan": replan} if which == "receding" else {}
     control: Any = make_controller(kind, robot, period=period, actuation=actuation, **given, **more)

@@ -20,16 +20,15 @@ from rich.console import Console
 from tensegrity_control import make_controller
 from tensegrity_control.controller import RobotState
 from tensegrity_control.external_loads import ExternalLoads
-from tensegrity_dynamics import Robot, Simulation, load_robot
+from tensegrity_dynamics import Simulation, load_robot
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.estimation import make_estimator
-from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion
 from tensegrity_dynamics.robots.units import STANDARD_GRAVITY
 
 from ..output import panels, save_picture, table
 from ._progress import figures, report
-from ._runs import Variants, groups
+from ._runs import plant_of
 
 NAME = "robustness"
 DESCRIPTION = "`qp` with unchanged gains under delays, coarse sensors, wrong models, unknown loads and pushes"
@@ -107,38 +106,6 @@ def drawn(case: Case, seed: int, reach: float) -> Case:
     return replace(case, name=f"{case.name}, positions {seed}", start=ends[0], move=ends[1])
 
 
-def plant_of(name: str, case: Case) -> Robot:
-    """Simulated robot, which differs from the model of controller and observer."""
-    robot = load_robot(name)
-    if case.young != 1.0 or case.radius != 1.0:
-        robot = load_robot(str(_with_cables(robot, name, case)))
-    if case.density != 1.0:
-        model = robot.model_as(MechanismModel)
-        bodies = tuple(
-            replace(each, mass=case.density * each.mass, inertia=case.density * np.asarray(each.inertia))
-            for each in model.mechanism.bodies
-        )
-        robot = replace(robot, model=replace(model, mechanism=replace(model.mechanism, bodies=bodies)))
-    return robot
-
-
-def _with_cables(robot: Robot, name: str, case: Case) -> Path:
-    cables = {cable.name: cable for cable in robot.mechanism.cables}
-
-    def change(blocks: dict[str, Any]) -> None:
-        for block in groups(blocks):
-            for each in block.get("cables", ()):
-                own = cables.get(each["name"].replace("$", "1"), None) or next(iter(cables.values()))
-                each["young"] = f"{own.young * case.young} Pa"
-                each["cable_radius"] = f"{np.sqrt(own.area / np.pi) * case.radius} m"
-
-    return VARIANTS.file(name, change)
-
-
-VARIANTS = Variants()
-"""Robot files of the plants, which exist as long as this object."""
-
-
 @dataclass
 class Sensors:
     """Sensors of a plant: quantised positions, efforts, tensions with noise, and random loss of states."""
@@ -163,13 +130,15 @@ class Sensors:
 
 def run_case(case: Case, robot_name: str = "manipulator", seed: int = 7) -> dict[str, Any]:
     """Result of one run: errors [m], smallest tension relative to the floor, and the reason of a failure."""
-    robot, plant = load_robot(robot_name), plant_of(robot_name, case)
+    robot = load_robot(robot_name)
+    plant = plant_of(robot, young=case.young, radius=case.radius, masses=case.density)
     natural = Simulation(plant)
     steps = max(1, int(np.ceil(PERIOD / min(natural.time_step, 1e-3) - 1e-9)))
     simulation, sensors = Simulation(plant, PERIOD / steps), Sensors(case, np.random.default_rng(seed))
     estimator = make_estimator(robot, observer=True) if case.state == "observer" else None
     control, loads = make_controller("qp", robot, period=PERIOD), ExternalLoads(robot)
-    floor = np.array([each.minimum_tension for each in robot.actuators])
+    floors = robot.model.tension_floors(robot.actuators)
+    floor = np.array([floors.get(name, 0.0) for name in robot.model.tension_names])
     body, rows = robot.output.body, robot.output.rows  # type: ignore[attr-defined]
     rows, frame = rows[rows < 3], robot.output.frame  # type: ignore[attr-defined]
     waits = SETTLING
@@ -221,7 +190,8 @@ def run_case(case: Case, robot_name: str = "manipulator", seed: int = 7) -> dict
         off = seen.pose[0] - control.reference(k * PERIOD).pose[0]
         errors.append((k * PERIOD, float(np.linalg.norm(off[rows]))))
         tensions.append(list(seen.tensions.values()))
-    found, least = np.array(errors), np.min(np.array(tensions) / floor) if floor.any() else np.nan
+    found, kept = np.array(errors), floor > 0.0
+    least = np.min(np.array(tensions)[:, kept] / floor[kept]) if kept.any() else np.nan
     settled = (found[:, 0] >= arrival + AFTER) & (found[:, 0] < pushed)
     settled |= found[:, 0] >= (pushed + PUSHED + AFTER if case.push else pushed)
     after = float(np.max(found[settled, 1])) if settled.any() else float(found[-1, 1])

@@ -17,7 +17,7 @@ from tensegrity_dynamics import Simulation
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
 from tensegrity_dynamics.robots.load_robot import parse_robot
-from tensegrity_tools.experiments.robustness import Case, plant_of
+from tensegrity_tools.experiments._runs import plant_of
 
 CART = """
 kind: mechanism
@@ -176,7 +176,7 @@ def test_a_start_with_slack_cables_is_refused_by_name():
 
 
 def test_a_robot_lighter_than_stated_is_not_lifted_by_the_tensions_that_it_began_with():
-    made = qp_loop.loop("cable_robot", plant=plant_of("cable_robot", Case("lighter", density=0.9)))
+    made = qp_loop.loop("cable_robot", plant=plant_of(qp_loop.robot_named("cable_robot"), masses=0.9))
     home = made.look().pose[0]
     outputs, tensions = made.run(0.3)
     floor = made.control.bounds.floor
