@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from inspect import signature
 from typing import Any, ClassVar, NamedTuple
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.impedance import ImpedanceSetPoint, MovingPosition
+from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.numerics.short_repr import ShortRepr
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose
@@ -242,6 +244,33 @@ class Controller(ABC):
 
     def acted(self, stamp: float, begin: float) -> None:  # noqa: B027  # most have no use for it
         """Report of the plant: the command that answered the state of `stamp` [s] acts from `begin` [s] on."""
+
+    @cached_property
+    def _shapes(self) -> tuple[tuple[str, str, tuple[int, ...]], ...]:
+        """Fields of a `RobotState`, what they are of, and their shapes for this robot."""
+        model, found = self.robot.model, [("positions", "actuators", (len(self.robot.actuators),))]
+        if isinstance(model, Structure):
+            found.append(("nodes", "nodes", np.shape(model.initial_configuration)))
+        if isinstance(model, MechanismModel):
+            found.append(("q", "coordinates", (model.mechanism.position_count,)))
+            found.append(("v", "velocities", (model.mechanism.velocity_count,)))
+        return tuple(found)
+
+    def refuse_other_state(self, state: RobotState | None) -> None:
+        """Raise TensegrityError where a state is not of this robot: compiled functions would write beyond arrays."""
+        if state is None:
+            return
+        for field, what, expected in self._shapes:
+            value = getattr(state, field)
+            if value is not None and np.shape(value) != expected and not isinstance(value, Mapping):
+                raise TensegrityError(
+                    f"the state has {field} of shape {np.shape(value)}; {self.robot.name} has {expected[0]} {what}."
+                )
+        if state.pose is not None and [np.shape(each) for each in state.pose] != [(3,), (4,)]:
+            raise TensegrityError(
+                f"the state has a pose of shapes {', '.join(str(np.shape(each)) for each in state.pose)}; give the "
+                "position (3,) and the quaternion (4,)."
+            )
 
     def _ready(self) -> None:
         """Raise TensegrityError if no goals can be accepted."""

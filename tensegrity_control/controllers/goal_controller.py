@@ -222,8 +222,10 @@ class GoalController(GoalTaker):
         """Hold the equilibrium of a state from `time` [s] on. A stop stays in force.
 
         Raises:
-            TensegrityError: the state lacks necessary values, or no stable equilibrium belongs to it.
+            TensegrityError: the state lacks necessary values or is of another robot, or no stable equilibrium belongs
+                to it.
         """
+        self.refuse_other_state(state)
         tracker = self._hold_tracker(state)
         self._motions = [(PathClock(time, 0.0), tracker)]
         self._goal = self._reference(tracker, Progress(0.0, 0.0, 0.0)).pose
@@ -232,7 +234,9 @@ class GoalController(GoalTaker):
         self._phase = "stopped" if self._phase == "stopped" else "holding"
 
     def command(self, time: float, state: RobotState | None = None) -> Command:
-        """Set points at a time [s]; without a state those of the plan alone."""
+        """Set points at a time [s]; without a state those of the plan alone. Raises TensegrityError: the state is of
+        another robot."""
+        self.refuse_other_state(state)
         clock, tracker = self.motion_at(time)
         if self.waits_for_robot:
             self._wait_for_robot(time, clock)

@@ -221,13 +221,11 @@ class JointPositionController(LoadTakingController, PositionController):
         return self._hold(equilibrium)
 
     def _check(self, state: RobotState) -> None:
-        shapes = (self.home.positions, state.positions), (self.home.q, state.q)
-        for like, given in shapes:
-            if given is not None and (np.shape(given) != like.shape or not np.all(np.isfinite(given))):
-                raise TensegrityError(
-                    f"the state must have {len(self.names)} finite actuator positions ({', '.join(self.names)}) and "
-                    f"{self.home.q.size} finite coordinates q, or none."
-                )
+        if not all(np.all(np.isfinite(given)) for given in (state.positions, state.q) if given is not None):
+            raise TensegrityError(
+                f"the state must have finite actuator positions ({', '.join(self.names)}) and finite coordinates q, or "
+                "none."
+            )
 
     def _found(self, state: RobotState) -> PathEquilibrium:
         """Equilibrium at the present actuator positions, near the present configuration, or else near home.

@@ -91,8 +91,9 @@ class RollingController(GoalTaker):
         """Return to the neutral rest lengths and wait for rest, without a goal. A stop remains active.
 
         Raises:
-            TensegrityError: the state has no nodes.
+            TensegrityError: the state has no nodes, or is of another robot.
         """
+        self.refuse_other_state(state)
         if state.nodes is None or not np.isfinite(state.nodes).all():
             raise TensegrityError(
                 "rolling needs the positions of the nodes, which are not in the state; start an estimator, or use "
@@ -113,6 +114,7 @@ class RollingController(GoalTaker):
         """Rest lengths at a time [s]; unchanged if the state has no nodes."""
         if self._phase == "idle":
             raise TensegrityError("the controller has not received a state yet; call reset with a state first.")
+        self.refuse_other_state(state)
         nodes = None if state is None else state.nodes
         if nodes is not None and np.isfinite(nodes).all():
             self._nodes = np.array(nodes)

@@ -19,7 +19,7 @@ from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
 
-from ..controller import Command, Reference, RobotState
+from ..controller import Reference, RobotState
 from ..inverse_kinematics.pose_goal import PoseGoal
 from ..trajectories.quintic import QuinticSpline, minimum_jerk
 from ..trajectories.splines import HermiteSpline, PiecewisePolynomial
@@ -82,11 +82,6 @@ class SampledController(GoalController):
                 "instant slides away. Position control (joint_position) holds its joints stiff."
             )
         self._poses, self._planning_poses = BodyPoses(model), BodyPoses(model)
-        self._shapes = (
-            ("q", "coordinates", (model.mechanism.position_count,)),
-            ("v", "velocities", (model.mechanism.velocity_count,)),
-            ("positions", "actuators", (len(robot.actuators),)),
-        )
         self.blind = 0
 
     # -- to be defined by a subclass ------------------------------------------------------------------------------
@@ -114,23 +109,7 @@ class SampledController(GoalController):
     def reset(self, time: float, state: RobotState | None = None) -> None:
         if state is None or state.q is None:
             raise TensegrityError("this controller needs q and v in structure_state; is the robot a mechanism?")
-        self._refuse_sizes(state)
         super().reset(time, state)
-
-    def command(self, time: float, state: RobotState | None = None) -> Command:
-        self._refuse_sizes(state)
-        return super().command(time, state)
-
-    def _refuse_sizes(self, state: RobotState | None) -> None:
-        """Raise TensegrityError where a state is not of this robot: compiled functions would write beyond arrays."""
-        if state is None:
-            return
-        for field, what, expected in self._shapes:
-            value = getattr(state, field)
-            if value is not None and np.shape(value) != expected:
-                raise TensegrityError(
-                    f"the state has {field} of shape {np.shape(value)}; {self.robot.name} has {expected[0]} {what}."
-                )
 
     def _configuration(self, tracker: Any, time: float) -> Array:
         return np.array(tracker.motion(time, 0.0)[0])

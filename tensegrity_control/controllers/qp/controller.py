@@ -324,7 +324,7 @@ class QPController(SampledController):
     def reset(self, time: float, state: RobotState | None = None) -> None:
         if state is None or state.q is None:
             raise TensegrityError("this controller needs q and v in structure_state; is the robot a mechanism?")
-        self._refuse_sizes(state)
+        self.refuse_other_state(state)
         q = np.array(state.q, dtype=np.float64)
         v = np.zeros(self.robot.mechanism.velocity_count) if state.v is None else np.array(state.v)
         self.equations.update(q, v)
@@ -659,7 +659,7 @@ class QPController(SampledController):
             self._rate_seen = None
             return self._last.repeated(time)
         assert state is not None and state.q is not None and state.v is not None
-        self._refuse_sizes(state)
+        self.refuse_other_state(state)
         acts = time + max(0.0, state.age) + self._more_late
         since, self._seen_at = max(time - self._seen_at, self.period), time
         if acts - time > self._oldest and self._last.command is not None:

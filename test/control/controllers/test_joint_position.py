@@ -169,7 +169,7 @@ def test_waypoints_that_are_too_fast_name_the_actuator_in_its_units():
 
 def test_positions_that_make_no_sense_are_refused():
     controller = make_controller("joint_position", load_robot("single_strut"))
-    with pytest.raises(TensegrityError, match=r"3 finite actuator positions \(B1, B2, B3\)"):
+    with pytest.raises(TensegrityError, match=r"finite actuator positions \(B1, B2, B3\)"):
         controller.reset(0.0, RobotState(positions=np.array([0.0, np.nan, 0.0])))
     with pytest.raises(TensegrityError, match="has not received a state yet"):
         controller.set_goal(0.0, [0.0, 0.0, 1.0])
