@@ -84,6 +84,42 @@ def test_compliance_is_how_the_output_bends_under_load(strut):
     assert found.axes == ("x", "y") and np.allclose(found.stiffness, np.linalg.inv(measured[:2]), rtol=1e-5, atol=1.0)
 
 
+CART = """
+kind: mechanism
+name: cart
+bodies: {cross: {}, cart: {shapes: [{kind: sphere, size: [0.04], mass: 1.5}]}}
+joints:
+  - {name: jx, kind: prismatic, parent: world, body: cross, axis: [1, 0, 0], start: [0.05]}
+  - {name: jz, kind: prismatic, parent: cross, body: cart, axis: [0, 0, 1], start: [0.55]}
+defaults:
+  cables: {block_axis: [0, 0, 1], pulley_radius: 0.03, young: "2 GPa", cable_radius: "0.7 mm", length: 3, strain: 0.01,
+    anchor: {body: cart, at: [0, 0, 0]}, block: [{kind: cube, size: [0.04]}],
+    pulley: [{kind: cylinder, size: [0.03, 0.01], density: 2700}]}
+  actuators: {position: [-30, 30], rate: "25 rad/s", effort: "5 N m"}
+cables:
+  - {name: ll, body: world, at: [-0.6, 0, 0], pulley_axis: [0, -1, 0]}
+  - {name: lr, body: world, at: [0.6, 0, 0], pulley_axis: [0, 1, 0]}
+  - {name: ul, body: world, at: [-0.6, 0, 1], pulley_axis: [0, 1, 0]}
+  - {name: ur, body: world, at: [0.6, 0, 1], pulley_axis: [0, -1, 0]}
+actuators: [{drives: ll}, {drives: lr}, {drives: ul}, {drives: ur}]
+outputs: [{name: cart, body: cart, controlled: [x, z]}]
+"""
+
+
+def test_stiffness_with_cables_that_lose_energy_when_wound_is_as_asymmetric_as_equilibria_under_load():
+    robot = parse_robot(CART)
+    solver = MechanismEquilibriumSolver(robot.mechanism, robot.model.driven_joints(robot.actuators))
+    shape = solver.solve(robot.model.start)
+    measured = np.zeros((2, 2))
+    for column, axis in enumerate((0, 2)):
+        wrench = 2.0 * np.eye(6)[axis]
+        there, back = (pose_under(robot, solver, shape, sign * wrench)[0] for sign in (1.0, -1.0))
+        measured[:, column] = (there - back)[[0, 2]] / 4.0
+    found = output_stiffness(robot, shape).compliance[np.ix_((0, 2), (0, 2))]
+    aside = measured[0, 1] - measured[1, 0]
+    assert abs(aside) > 1e-3 * abs(measured[0, 1]) and np.isclose(found[0, 1] - found[1, 0], aside, rtol=1e-3)
+
+
 def test_stiffness_follows_self_stress_as_its_slope_says(strut):
     robot, solver, shape = strut
     found = output_stiffness(robot, shape)
