@@ -744,7 +744,7 @@ class QPController(SampledController):
             self.free_motions.aim(shape)
             self._bounded = None
         self._set_bounds(time, q, v)
-        commanded = self._pending.commanded(time, acts) if acts > time else None
+        commanded = self._pending.commanded(time, acts)
         self.equations.see(*before)
         drag = self.free_motions.drag(q, v)
         self.solution = solution = self._solved(desired, drag, before, commanded, acts - time)

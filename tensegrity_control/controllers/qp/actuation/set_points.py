@@ -4,6 +4,9 @@ A geared servo needs its position error to overcome friction. So the error is ke
 measured position, a joint that sticks would rest far from its goal, since the feedback of the loop is weaker than that
 return. Only an error for which the servo would exceed its limit is reduced. For an actuator that delivers exactly the
 commanded effort, the error comes from late commands and not from friction; a fraction of it is removed in every period.
+Where a command acts at once, its position begins anew at the measured one. Its rate does not: the damper of an actuator
+realises most of a commanded rate within a period, and repeated by a command that is later than known, such a rate would
+alternate forever.
 """
 
 from __future__ import annotations
@@ -41,7 +44,7 @@ def fill_set_points(
             speed -= moved[a, 1]
         if follows:
             lack = seen[a] - here
-            back = lack - min(max(lack, -reach[a]), reach[a]) if sticks else share * lack
+            back = lack - min(max(lack, -reach[a]), reach[a]) if sticks else (share if late > 0.0 else 1.0) * lack
             here = last[a] - back
             speed = last_rate[a] + share * (speed - seen_rate[a])
         speed += half

@@ -240,3 +240,12 @@ def test_after_a_gap_a_swing_of_the_robot_moves_set_points_by_the_part_that_is_f
         found.append(control.command(made.time - control.period + gap, replace(seen, q=q, age=control.period)))
     swung = found[1].position - found[0].position
     assert np.max(np.abs(swung)) < 0.35 * shaken  # all of it and more, when they began from what was seen
+
+
+@pytest.mark.parametrize("late", [1, 3])
+@pytest.mark.parametrize("name", ["stewart", "three_rrr"])
+def test_a_robot_rests_where_commands_are_late_and_nothing_reports_it(name, late):
+    """Set points at the measured rate repeated what dampers of the actuators had just realised."""
+    made = loop(name, delay=late)
+    made.run(2.0)
+    assert np.max(np.abs(made.simulation.state.v)) < 1e-3
