@@ -98,9 +98,10 @@ LOST_TURN = 0.8
 """Rotation between output and reference at which control is aborted [rad]."""
 OFF = 5.0
 """Multiple of the tolerated lag of the output (`_watch_border`) above which impedances hold it instead."""
-RESISTS, STANDS, RESISTED = 1e-3, 0.05, 5.0
-"""An obstacle holds back an output that is farther than this from its reference [m and rad] and moves slower than this
-fraction of the rate at which the loop closes its error, for this multiple of the time constant of learning."""
+FOLLOWS, RESISTS, CLOSES, RESISTED = 1e-4, 1e-3, 0.3, 2.0
+"""An obstacle holds back an output that is farther than the second distance from its reference [m and rad], moves
+slower than learning a load would let it, and approaches the reference with less than a fraction of that rate, for a
+multiple of the time constant of learning. What was learned since it was within the first distance is no load."""
 TRIED_PERIODS = (LONGEST_PERIOD, 0.5 * LONGEST_PERIOD, 2.0 * SHORTEST_PERIOD, SHORTEST_PERIOD)
 """Control periods [s] that are tried for a robot whose period is not given."""
 DEPARTS = 0.15
@@ -245,6 +246,8 @@ class QPController(SampledController):
         self._rate_seen: Array | None = None
         self._last_effort: Array | None = None
         self._stuck, self._resisted, self._note = 0.0, 0.0, ""
+        self._pressed = False  # whether an obstacle ended the last motion
+        self._unresisted = np.zeros(self._rows.size)
         self._answer, self._more_late = AnswerDelay(self._rows.size), 0.0
         self._planned = np.zeros(self._rows.size)
         self._retreat = ImpedanceHold()
@@ -342,6 +345,7 @@ class QPController(SampledController):
         self._pending.clear()
         self.equations.softness[:] = 1.0
         self._stuck, self._resisted, self._note, self._bounded = 0.0, 0.0, "", None
+        self._pressed, self._unresisted[:] = False, 0.0
         self._timing.forget_latencies()
         self._answer.forget()
         self._more_late, self._seen_at = 0.0, time
@@ -612,7 +616,7 @@ class QPController(SampledController):
 
         A motion that began at the position or speed of the reference would be held back again.
         """
-        if not self.guard.reason:
+        if not (self.guard.reason or self._pressed):
             return None
         rotation = np.array(self.equations.rotation)
         values = self._task.coordinates(self.equations.arrays.position[:3], rotation, rotation)
@@ -644,6 +648,7 @@ class QPController(SampledController):
     def _forget_trouble(self) -> None:
         """Forget why the last motion ended or was held back; a new one begins."""
         self._note, self._stuck, self._retreat.reason, self._retreat.goal = "", 0.0, "", None
+        self._pressed, self._resisted = False, 0.0
 
     # -- control ----------------------------------------------------------------------------------------------------
 
@@ -834,21 +839,24 @@ class QPController(SampledController):
                 )
 
     def _watch_obstacle(self, time: float, error: Array, rate: Array, distance: float, w: float) -> None:
-        """Give a goal up where an obstacle keeps the output from it, and no bound of its own (`_watch_border`). Learned
-        as a load, its force would grow up to the limits of the efforts.
+        """Give a goal up where an obstacle keeps the output from it. Learned as a load, its force would grow up to the
+        limits of the efforts: what was learned since then is forgotten, and nothing is learned up to the next motion.
 
         Args:
             error, rate: (k,) of the output. distance: m and rad of the error. w: bandwidth of the loop [rad/s].
         """
-        solution = self.solution
-        limited = bool(self.guard.reason) or (solution is not None and bool(solution.active or solution.broken))
-        if not distance > RESISTS or limited or rate @ rate >= (STANDS * w) ** 2 * (error @ error):
+        learning, off = self._gains["learning"] * w, error @ error
+        if distance < FOLLOWS:
+            self._unresisted[:] = self._learned.force
+        moves = rate @ error >= CLOSES * learning * off or rate @ rate >= learning * learning * off
+        if not distance > RESISTS or self.guard.reason or moves:
             self._resisted = 0.0
             return
         self._resisted += self._timing.elapsed
-        if self._resisted * self._gains["learning"] * w > RESISTED:
-            self._resisted, self._learned.force[:] = 0.0, 0.0  # it was no load, and would resist the next goal
+        if not self._pressed and self._resisted * learning > RESISTED:
+            self._learned.force[:] = self._unresisted
             self._stop_here(time, ["something holds it back"])
+            self._pressed = True
 
     def _learn(self, time: float, rate: Array, w: float) -> None:
         """Learn the force at the output from its rate (k,) at a time [s] and the commanded accelerations."""
@@ -856,7 +864,7 @@ class QPController(SampledController):
         if before is None:
             return
         self._watch_answer(rate, before)
-        if not self._gains["learning"] > 0.0:
+        if not self._gains["learning"] > 0.0 or self._pressed:
             return
         if self._settled.needed:
             self._settled.learn(self._gains["learning"] * w, self._timing.elapsed)

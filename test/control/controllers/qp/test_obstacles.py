@@ -31,7 +31,7 @@ contact_parts: [{body: lower, kind: sphere, size: [0.02], at: [0, 0, 0.3]}]
 """
 
 
-@pytest.mark.parametrize("period", [0.01, 0.005])
+@pytest.mark.parametrize("period", [0.01, 0.005, 0.002])
 def test_a_goal_in_the_ground_presses_gently_and_the_next_one_is_reached(period):
     robot = parse_robot(ARM, "arm.yaml")
     control = make_controller("qp", robot, period=period)
