@@ -58,6 +58,8 @@ MISSED = 1.5
 """Number of usual intervals between two readings, above which a reading counts as lost."""
 SURE, STILL = 0.01, 1.0
 """Initial standard deviations of coordinates [rad or m] and rates [rad/s or m/s] at the start from an equilibrium."""
+LOOSE = 1e-6
+"""Singular value, of actuator motions and of forces relative to the largest, below which nothing holds a motion."""
 MOST_GROWN = 1e4
 """Largest growth of the variances between two readings."""
 UNLIMITED = 20.0
@@ -471,7 +473,10 @@ class MechanismObserver(MechanismEstimator):
         first = basis[self._at_first[0]]
         # Disturbances act on the coordinates at the start, independent of the present ones, so that the model noise
         # does not depend on the choice of coordinates.
-        push = np.linalg.solve(model.mass(q), first.T)
+        mass = model.mass(q)
+        push = np.linalg.solve(mass, first.T)
+        loose = _loose_motions(basis[model.drives], mass @ matrix[count:, :count])
+        push -= loose @ np.linalg.solve(loose.T @ mass @ loose, (first @ loose).T)
         driven = {int(k): noise for k, noise in zip(model.drives, self._drive_noise, strict=True)}
         deviation = np.array([driven.get(int(k), self.noise.effort) for k in self._at_first[0]])
         spread = np.zeros((size, size))
@@ -525,3 +530,16 @@ class MechanismObserver(MechanismEstimator):
             moving = [self._tensions(q, model.velocity(q, sign * step)) for sign in (1.0, -1.0)]
             rows[:, count + k] = (moving[0] - moving[1]) / (2.0 * h)
         return rows
+
+
+def _loose_motions(drives: Array, slopes: Array) -> Array:
+    """(n, m) orthonormal motions that move no actuator and that nothing holds, such as the spin of a strut about the
+    line of its cables. No reading tells of them, so that noise on them would make their covariance grow without limit,
+    and that of what they mix with when the robot turns.
+
+    Args:
+        drives: (a, n) velocities of the actuators. slopes: (n, n) derivative of the forces on the motions.
+    """
+    largest = float(np.max(np.abs(slopes), initial=1e-300))
+    _, values, right = np.linalg.svd(np.concatenate((drives, slopes / largest)))
+    return np.asarray(right[values < LOOSE].T)

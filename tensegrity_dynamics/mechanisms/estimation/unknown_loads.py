@@ -23,13 +23,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...numerics.rotations import matrix_from_quaternion
 from ...numerics.types import Array
 from ...robots.output_frame import AXES, Pose
 from ...robots.robot import Robot
 from ...robots.units import STANDARD_GRAVITY
+from ..body_frame import BodyFrame
 from ..dynamics.reduced_model import ReducedModel
+from ..kinematics.independent_coordinates import wrench_jacobian
 from ..mechanism_model import MechanismModel
 
 LOAD_MEMORY, CABLE_MEMORY = 3.0, 100000.0
@@ -44,6 +47,8 @@ LARGEST_EFFORT = 3.0
 """Limit of the estimated friction effort of gears, relative to its prior standard deviation."""
 LARGEST_STIFFNESS = 1.0
 """Upper limit of s; the lower limit is minus half of it."""
+TURNS = 1e-6
+"""Singular value of the rotations of an output by unit rates above which it can turn about one more axis."""
 TRIAL = 0.1
 """Difference step for D, relative to the prior; its size is not critical, because w'' is linear in d."""
 
@@ -97,7 +102,7 @@ class UnknownLoads:
             frame = self._output.frame  # type: ignore[attr-defined]
             self._local = frame.axes.T @ frame.origin
             if self._row >= 0:
-                self._axes = self._output.rows
+                self._axes = _resisted(model, self._output)  # type: ignore[arg-type]
         weight = STANDARD_GRAVITY * float(np.sum(mechanism.flat.mass))
         sizes = np.where(self._axes < 3, weight, weight * _size(model))
         soft = elasticity > 0.0
@@ -168,6 +173,16 @@ class UnknownLoads:
             result[:, k] = (model.accelerations(q, rate, self.given(effort, other)) - before) / step
         model.take_loads(*self.applied(values, pose, given))
         return result
+
+
+def _resisted(model: MechanismModel, output: BodyFrame) -> NDArray[np.int64]:
+    """Controlled axes of an output along which a load is estimated: without its moments, if it may also turn about axes
+    that it does not control. As soon as it has turned, a moment about part of the axes would spin it about these, and
+    nothing would tell of it."""
+    rows: NDArray[np.int64] = output.rows
+    turns = wrench_jacobian(model.mechanism, model.start, output.body, np.asarray(output.frame.origin))[:3]
+    is_partly_free = 0 < np.count_nonzero(rows >= 3) < np.linalg.matrix_rank(turns, tol=TURNS)
+    return rows[rows < 3] if is_partly_free else rows
 
 
 def _size(model: MechanismModel) -> float:
