@@ -93,3 +93,8 @@ class Covariance:
         `correct`."""
         surprise = self._correct(self.value, rows, variance, innovation, self._change, self._column)
         return self._change, surprise
+
+    def gains(self, rows: Array, variance: Array) -> Array:
+        """K (x, y): correction of the state by `correct` per reading."""
+        crossed = rows @ self.value
+        return np.asarray(np.linalg.solve(crossed @ rows.T + np.diag(variance), crossed).T)

@@ -44,6 +44,7 @@ from ..resistance import LAW, SPEED
 from ..simulation.mechanism_simulator import MechanismSimulator, load_array
 from ..workspace import make_workspace
 from .covariance import Covariance, white_noise_system
+from .error_growth import efforts_per_force, error_growth
 from .quasi_static_estimator import MechanismEstimate, MechanismEstimator
 from .unknown_loads import UnknownLoad, UnknownLoads
 
@@ -58,6 +59,12 @@ MISSED = 1.5
 """Number of usual intervals between two readings, above which a reading counts as lost."""
 SURE, STILL = 0.01, 1.0
 """Initial standard deviations of coordinates [rad or m] and rates [rad/s or m/s] at the start from an equilibrium."""
+MOST_GROWTH, SLOW = 1.001, 3.0
+"""Largest growth of errors in an interval through a controller (`error_growth`), and the bandwidth of load estimates
+[1/s] where that of their prior leads to a larger one."""
+AT_REST, RESTED = 3.0, 0.5
+"""Deviation of the first reading after the start in standard deviations, up to which a robot counts as at rest, and the
+time of rest before the start [s] that the covariance then contains."""
 LOOSE = 1e-6
 """Singular value, of actuator motions and of forces relative to the largest, below which nothing holds a motion."""
 MOST_GROWN = 1e4
@@ -203,7 +210,8 @@ class MechanismObserver(MechanismEstimator):
         last: the last estimate. reduced: the equations of motion of its model, with what the robot is known to carry.
         simulated: the copy whose steps predict. system: linear model of the last prediction, or None before the first.
         covariance: of the errors of w, w' and the unknown loads. resolution: (a,) rad or m, smallest change of the
-            measured positions so far.
+            measured positions so far. load_bandwidth: largest bandwidth of the estimates of loads [1/s]; infinite where
+            errors do not grow through a controller with that of the prior.
 
     Raises:
         NoEquilibriumError: the robot has no equilibrium with its actuators at their start.
@@ -234,6 +242,7 @@ class MechanismObserver(MechanismEstimator):
         """Reset the observer to its initial state."""
         super().reset()
         self._running, self._followed = False, None
+        self.load_bandwidth, self._judged = math.inf, 0.0
         self._begin()
 
     def _begin(self) -> None:
@@ -250,6 +259,7 @@ class MechanismObserver(MechanismEstimator):
         self.covariance.value[: 2 * count, : 2 * count] = np.diag(sure)
         self.covariance.value[2 * count :, 2 * count :] = self.unknown.prior
         self.surprise = float("nan")
+        self._is_first = self._followed is None
 
     def _carry(self, payloads: dict[str, Payload]) -> None:
         """Set known payloads, which are not part of the unknown loads; the state estimate is unchanged."""
@@ -354,6 +364,10 @@ class MechanismObserver(MechanismEstimator):
         self._rechoose(state.q, state.v)
         w = model.state(state.q, state.v)
         system = self._linear(state.q, w, applied, interval, measured_cables)
+        if self._is_first or (self.load_bandwidth < math.inf and system.interval != self._judged):
+            still = float(np.max(np.abs(deviation[: measured.size]), initial=0.0)) < AT_REST * self.noise.position
+            system = self._limit_loads(system, state.q, w, applied, still=still and self._is_first)
+            self._is_first, self._judged = False, system.interval
         self._predict_covariance(system, max(1, round(interval / system.interval)))
         change, self.surprise = self.covariance.correct(
             system.rows, self.variances(measured, len(measured_cables)), deviation
@@ -371,6 +385,42 @@ class MechanismObserver(MechanismEstimator):
         if unknown.count:
             object.__setattr__(estimate, "unknown", self._found(estimate))  # the estimate is not published yet
         return estimate
+
+    def _limit_loads(self, system: System, q: Array, w: Array, effort: Array, *, still: bool) -> System:
+        """Limit `load_bandwidth` where errors of the estimate would grow through a controller (`error_growth`); returns
+        the linear system with that limit.
+
+        Then the covariance of a robot that is `still` begins as that after a time of rest, since errors grow with the
+        gains for a robot that may move with any rates, too.
+        """
+        model, unknown, count = self.reduced, self.unknown, self.reduced.index.size
+        if not unknown.forces:
+            return system
+        interval, cables = system.interval, system.cables
+        if self.load_bandwidth < math.inf:
+            self.load_bandwidth, self.system = math.inf, None
+            system = self._linear(q, w, effort, interval, cables)
+        matrix, _, _ = model.linearised(q, np.zeros(count), unknown.given(effort, self._values))
+        forces = unknown.columns(model, q, effort, self._values, self.last.pose, self._given_loads)[:, : unknown.forces]
+        variances = np.repeat((self.noise.position**2, self.noise.tension**2), (model.drives.size, len(cables)))
+        gains = self._rested(system, variances).gains(system.rows, variances)
+        linear = system.ahead, system.rows
+        if error_growth(model, q, matrix[count:, :count], forces, linear, gains, interval) <= MOST_GROWTH:
+            return system
+        self.load_bandwidth, self.system = SLOW, None
+        system = self._linear(q, w, effort, interval, cables)
+        if still:
+            self.covariance.value[:] = self._rested(system, variances).value
+        return system
+
+    def _rested(self, system: System, variances: Array) -> Covariance:
+        """Covariance after `RESTED` of rest, with variances (y,) of the readings."""
+        rested = Covariance(len(self.covariance.value))
+        rested.value[:] = self.covariance.value
+        for _ in range(math.ceil(RESTED / system.interval)):
+            rested.correct(system.rows, variances, np.zeros(variances.size))
+            rested.predict(system.ahead, system.process)
+        return rested
 
     def _predict_covariance(self, system: System, intervals: int) -> None:
         """Predict the covariance over a number of intervals, over lost readings up to `MOST_GROWN`.
@@ -481,7 +531,11 @@ class MechanismObserver(MechanismEstimator):
         deviation = np.array([driven.get(int(k), self.noise.effort) for k in self._at_first[0]])
         spread = np.zeros((size, size))
         spread[count : 2 * count, count : 2 * count] = interval * (push * deviation**2) @ push.T
-        spread[2 * count :, 2 * count :] = (2.0 / np.sqrt(np.outer(unknown.memory, unknown.memory))) * unknown.prior
+        prior = unknown.prior
+        if self.load_bandwidth < math.inf:
+            held = efforts_per_force(mass, matrix[count:, :count], loaded[:, : unknown.forces], basis[model.drives])
+            prior = unknown.slowed(self.load_bandwidth, held / self._drive_noise[:, None], interval)
+        spread[2 * count :, 2 * count :] = (2.0 / np.sqrt(np.outer(unknown.memory, unknown.memory))) * prior
         ahead, process = white_noise_system(flow, spread, interval)
         drives = model.drives.size
         rows = np.zeros((drives + len(cables), size))

@@ -132,6 +132,20 @@ class UnknownLoads:
         self._pose: Pose | None = None
         self._arm = [0.0, 0.0, 0.0]
 
+    def slowed(self, bandwidth: float, told: Array, interval: float) -> Array:
+        """Prior (d, d) with loads that change so slowly that efforts tell them with a bandwidth [1/s], at most.
+
+        For one load that changes with the density q = 2 prior / t and efforts that tell it with the density r, the
+        Kalman filter has the bandwidth sqrt(q / r).
+
+        Args:
+            told: (a, f) efforts per load of the wrench, relative to their noise. interval: s between two readings.
+        """
+        result, count = self.prior.copy(), self.forces
+        least = 2.0 / (LOAD_MEMORY * bandwidth**2) * (told.T @ told) / interval
+        result[:count, :count] = np.linalg.inv(np.linalg.inv(self.prior[:count, :count]) + least)
+        return result
+
     def wrench(self, values: Array, pose: Pose | None) -> Array:
         """(6,) wrench at the origin of the body [N and N m], for d and the pose of the output."""
         wrench = np.zeros(6)
