@@ -102,6 +102,9 @@ FOLLOWS, RESISTS, CLOSES, RESISTED = 1e-4, 1e-3, 0.3, 2.0
 """An obstacle holds back an output that is farther than the second distance from its reference [m and rad], moves
 slower than learning a load would let it, and approaches the reference with less than a fraction of that rate, for a
 multiple of the time constant of learning. What was learned since it was within the first distance is no load."""
+UNHEARD = 0.1
+"""Time since the last report of a command that acts, where there are reports, after which nothing counts as resisted: a
+robot that gets no commands stands still, too [s]."""
 TRIED_PERIODS = (LONGEST_PERIOD, 0.5 * LONGEST_PERIOD, 2.0 * SHORTEST_PERIOD, SHORTEST_PERIOD)
 """Control periods [s] that are tried for a robot whose period is not given."""
 DEPARTS = 0.15
@@ -247,6 +250,7 @@ class QPController(SampledController):
         self._last_effort: Array | None = None
         self._stuck, self._resisted, self._note = 0.0, 0.0, ""
         self._pressed = False  # whether an obstacle ended the last motion
+        self._acts_since = -math.inf  # when the last command began to act that is reported to do so
         self._unresisted = np.zeros(self._rows.size)
         self._answer, self._more_late = AnswerDelay(self._rows.size), 0.0
         self._planned = np.zeros(self._rows.size)
@@ -345,7 +349,7 @@ class QPController(SampledController):
         self._pending.clear()
         self.equations.softness[:] = 1.0
         self._stuck, self._resisted, self._note, self._bounded = 0.0, 0.0, "", None
-        self._pressed, self._unresisted[:] = False, 0.0
+        self._pressed, self._unresisted[:], self._acts_since = False, 0.0, -math.inf
         self._timing.forget_latencies()
         self._answer.forget()
         self._more_late, self._seen_at = 0.0, time
@@ -849,7 +853,8 @@ class QPController(SampledController):
         if distance < FOLLOWS:
             self._unresisted[:] = self._learned.force
         moves = rate @ error >= CLOSES * learning * off or rate @ rate >= learning * learning * off
-        if not distance > RESISTS or self.guard.reason or moves:
+        acts = math.isinf(self._acts_since) or time - self._acts_since < UNHEARD
+        if not distance > RESISTS or self.guard.reason or moves or not acts:
             self._resisted = 0.0
             return
         self._resisted += self._timing.elapsed
@@ -980,6 +985,7 @@ class QPController(SampledController):
 
     def acted(self, stamp: float, begin: float) -> None:
         self._pending.acted(stamp, begin)
+        self._acts_since = begin
 
     def _made(
         self, q: Array, v: Array, time: float, acts: float, before: tuple[Array, Array, Array, Array] | None,
