@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 from scipy.interpolate import PPoly
 
 from tensegrity_dynamics.errors import TensegrityError
-from tensegrity_dynamics.numerics.compilation import compiled, compiled_part
+from tensegrity_dynamics.numerics.compilation import compiled
 from tensegrity_dynamics.numerics.types import Array
 
 from .quintic import QUINTIC
@@ -45,7 +45,7 @@ LEFT = 0.3
 """Part of the acceleration limit that the motion has at least beside its brake."""
 
 
-@compiled_part
+@compiled
 def largest_rates(start, goal, duration, table):
     """Largest |y'| and |y''| along the quintic from start (3, k) to rest at goal (k,)."""
     rate, acceleration = 0.0, 0.0
@@ -115,6 +115,7 @@ class OnlineMotion(PiecewisePolynomial):
     Attributes:
         asked_too_short: whether `duration` was extended.
         brake: T [s]; 0 without brake.
+        quickest: duration [s] for which the limit of the acceleration, and `least`, would be enough.
 
     Raises:
         TensegrityError: a number is not finite, or a limit is not above zero.
@@ -152,6 +153,8 @@ class OnlineMotion(PiecewisePolynomial):
         self.asked_too_short = duration is not None and duration > 0.0 and took > duration * GROWTH
         if duration is not None and duration > took:
             took = float(duration)
+        bends = largest_rates(start, end, took, QUINTIC)[1] + (steepest / brake if brake else 0.0)
+        self.quickest = max(least, took * math.sqrt(min(bends / acceleration, 1.0)))
         rows = np.stack((start[0], took * start[1], took * took * start[2], end, 0.0 * end, 0.0 * end))
         coefficients = (QUINTIC.T @ rows) / took ** np.arange(6)[:, None]
         whole = PPoly(coefficients[::-1, None, :], np.array([0.0, took]))

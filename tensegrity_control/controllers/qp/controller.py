@@ -1050,15 +1050,18 @@ class QPController(SampledController):
 
         The distance counts the lag of the output along its path and its offset beside it, not its lead.
 
-        Where commands come far apart the reference slows down with the bandwidth of the loop: set points that brake and
-        restart at full speed take tensions below their floors.
+        Where commands come far apart the reference slows down as far as the motion needs the bandwidth that this costs
+        (`OutputPath.demand`), or with the bandwidth where set points brake by themselves before the next command, from
+        any speed: stopped and restarted at full speed, they take tensions below their floors.
         The tolerated lag follows from the present capability of the loop. Lag alone may be due to a late computer; a
         goal is given up only where a bound is active or the output stands still.
         """
-        clock, _ = self.motion_at(time)
+        clock, tracker = self.motion_at(time)
         leash = self.limits.motion[0] / w
         apart = self._timing.latest - SPARED * self.period
         pace, behind = affordable(self.period, apart, self._delayed), 2.0 - distance / leash
+        if self._timing.latest <= self.lead:
+            pace /= tracker.demand
         behind = min(behind, max(clock.at(time).pace, LEAST_PACE) * FASTEST / max(used, 1e-6))
         clock.wait(time, min(behind, pace), 1.0 / w if behind < pace else self.brake_time)
         solution = self.solution

@@ -125,6 +125,12 @@ class OutputPath:
         """s, duration of the motion."""
         return self.motion.end - self.motion.start
 
+    @property
+    def demand(self) -> float:
+        """Fraction of its bandwidth that the output's loop needs to follow the motion as closely as the quickest one:
+        the error that an acceleration a causes is a / w^2."""
+        return self.motion.quickest / self.duration if isinstance(self.motion, OnlineMotion) else 1.0
+
     def values(self, progress: Progress) -> Array:
         """(3, m) value, rate and acceleration at the progress of the clock; for rotations rad, rad/s and rad/s^2
         (angular velocity and acceleration)."""
@@ -224,6 +230,7 @@ class OutputTask:
         end, brake = max(one.end for one in each), max(one.brake for one in each)
         both = OnlineMotion(start, goal, UNBOUNDED, UNBOUNDED, least=end, brake=brake, strays=strays)
         both.asked_too_short = any(one.asked_too_short for one in each)
+        both.quickest = max(one.quickest for one in each)
         return both
 
     def by_row(self, values: Array) -> Array:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tensegrity_control.trajectories.online import OnlineMotion, astray
+from tensegrity_control.trajectories.online import GROWTH, OnlineMotion, astray
 
 SEEDS = st.integers(0, 2**32 - 1)
 BRAKE = 0.5
@@ -60,3 +60,12 @@ def test_a_goal_close_by_is_reached_in_one_piece():
     assert OnlineMotion(start, [0.01, 0.0], 0.3, 1.0, brake=BRAKE).end == pytest.approx(
         OnlineMotion(start, [0.01, 0.0], 0.3, 1.0).end
     )
+
+
+@given(far=st.floats(0.001, 5.0), asked=st.floats(0.1, 60.0))
+@settings(max_examples=50)
+def test_the_quickest_duration_is_that_of_the_same_motion_without_a_limit_of_its_rate(far, asked):
+    start, goal = np.zeros((3, 2)), [0.6 * far, 0.8 * far]
+    motion = OnlineMotion(start, goal, 0.1, 0.3, duration=asked, least=0.2)
+    without = OnlineMotion(start, goal, 1e9, 0.3, least=0.2).end
+    assert without / GROWTH <= motion.quickest <= without * (1.0 + 1e-9) and motion.quickest <= motion.end
