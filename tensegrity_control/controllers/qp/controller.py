@@ -239,7 +239,7 @@ class QPController(SampledController):
         self._timing = CommandTiming(period, self._oldest)
         self._pending = PendingCommands(self.lead)
         self._last = LastCommand(self._pending)
-        self._prediction = StatePrediction(self.equations, self._settled, self._pending)
+        self._prediction = StatePrediction(self.equations, self._settled, self._pending, actuation == "impedance")
         self._learned = LearnedForce(self._rows.size)
         self._sampled = SampledVelocity(robot.mechanism)
         self._fill_bounds, self._measure_errors = QuickCall(fill_bounds), QuickCall(measure_errors)

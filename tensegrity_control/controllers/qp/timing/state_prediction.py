@@ -13,10 +13,15 @@ class StatePrediction:
     """Prediction with the commands on their way; see `pending_commands` for the formula.
 
     Cables stretch faster than the latency of commands; their stretch follows from their law, not from these rates.
+    Actuators with impedances make the commanded accelerations against springs and dampers, too. Where efforts alone
+    act, or springs carry the output, springs and dampers may be faster than the latency; the efforts are integrated.
+
+    Args:
+        follows: whether actuators close impedances.
     """
 
-    def __init__(self, equations: TightCables, settled: SettledOutput, pending: PendingCommands) -> None:
-        self._equations, self._settled, self._pending = equations, settled, pending
+    def __init__(self, equations: TightCables, settled: SettledOutput, pending: PendingCommands, follows: bool) -> None:
+        self._equations, self._settled, self._pending, self._follows = equations, settled, pending, follows
 
     def at(self, q: Array, v: Array, time: float, acts: float) -> tuple[Array, Array, Array | None]:
         """q (nq,) and v (nv,) at `acts` [s] from those at `time`, and the change (k,) of the output's rate until then,
@@ -25,7 +30,7 @@ class StatePrediction:
             return q, v, None
         equations, count = self._equations, v.size
         v = equations.without_stretching(v)
-        if equations.resists:  # springs and dampers may be faster than the latency, too
+        if equations.resists and (self._settled.needed or not self._follows):
             forces = self._pending.mean_forces(time, acts)
             if forces is not None:
                 there, then, faster = equations.moved_under(q, v, forces[:-count], acts - time, forces[-count:])

@@ -18,6 +18,7 @@ from tensegrity_control.external_loads import ExternalLoads
 from tensegrity_control.trajectories.time_scaling import PathClock
 from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.errors import CommandRefused, TensegrityError
+from tensegrity_dynamics.robots.load_robot import parse_robot
 from tensegrity_tools.runtime.delayed_loop import DelayedLoop, Delays
 
 
@@ -236,6 +237,30 @@ def test_a_slow_motion_arrives_when_its_answer_said_although_commands_come_at_ra
     loop.run(control.set_goal(loop.stamp, goal, duration=2.5).arrival + 0.1 - loop.time)
     assert control.status(loop.time).phase == "holding" and loop.least() > 1.0
     assert np.linalg.norm(loop.simulation.observe().pose[0] - goal) < 1e-3
+
+
+DAMPED_ARM = """
+kind: mechanism
+name: damped_arm
+bodies:
+  link: {shapes: [{kind: box, size: [0.5, 0.03, 0.03], mass: 0.5, frame: {at: [0.25, 0, 0]}}]}
+joints:
+  - {name: hinge, kind: revolute, parent: world, body: link, axis: [0, 1, 0], start: [0.8],
+     resistance: {damping: DAMPING}}
+actuators: [{drives: hinge, position: [-3, 3], rate: 4, effort: 20}]
+outputs: [{name: tip, body: link, frame: {at: [0.5, 0, 0]}, controlled: [z]}]
+"""
+
+
+@pytest.mark.parametrize("damping", [0.1, 10.0])
+def test_dampers_faster_than_the_latency_do_not_take_an_arm_off_its_reference(damping):
+    """Its prediction was that of efforts alone, without the set points that its actuators follow: it swung off."""
+    robot = parse_robot(DAMPED_ARM.replace("DAMPING", str(damping)), "damped_arm.yaml")
+    loop = DelayedLoop(robot, make_controller("qp", robot, period=0.01), 0.01, Delays(states=(3, 3), commands=(2, 2)))
+    loop.run(0.2)
+    goal = loop.simulation.observe().pose[0] + np.array([0.0, 0.0, 0.02])
+    loop.run(loop.control.set_goal(loop.stamp, goal).duration + 1.0)
+    assert max(loop.errors) < 1e-3 and loop.errors[-1] < 1e-4 and loop.control.relaxed() == ()
 
 
 @settings(max_examples=4)
