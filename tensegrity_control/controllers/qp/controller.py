@@ -800,7 +800,7 @@ class QPController(SampledController):
             before: measured q and v. commanded: of `PendingCommands`, None for nothing. late: s until the command acts.
         """
         damping = self._gains["damping"]
-        if commanded is None or self._offset is None or self._settled.needed:
+        if commanded is None or self._offset is None or self._settled.needed or not late > 0.0:
             return self.program.solve(desired, damping, drag)
         push = self._offset.push(*before, *commanded[:2], late)
         return self._offset.expected(self.program.solve(desired - push, damping, drag), push)
@@ -849,12 +849,14 @@ class QPController(SampledController):
         Args:
             error, rate: (k,) of the output. distance: m and rad of the error. w: bandwidth of the loop [rad/s].
         """
+        if not distance > RESISTS or self.guard.reason:
+            self._resisted = 0.0
+            if distance < FOLLOWS:
+                self._unresisted[:] = self._learned.force
+            return
         learning, off = self._gains["learning"] * w, error @ error
-        if distance < FOLLOWS:
-            self._unresisted[:] = self._learned.force
         moves = rate @ error >= CLOSES * learning * off or rate @ rate >= learning * learning * off
-        acts = math.isinf(self._acts_since) or time - self._acts_since < UNHEARD
-        if not distance > RESISTS or self.guard.reason or moves or not acts:
+        if moves or (time - self._acts_since >= UNHEARD and not math.isinf(self._acts_since)):
             self._resisted = 0.0
             return
         self._resisted += self._timing.elapsed

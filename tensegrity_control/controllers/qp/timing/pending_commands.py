@@ -147,9 +147,12 @@ class PendingCommands:
         seen = next((each for each in reversed(self._sent) if each.begin <= begin), None)
         if seen is None:
             return None
-        last = self._sent[-1]
-        (here, pace), (there, left) = self.gone(begin - seen.begin), self.gone(end - last.begin)
-        return seen.position + here * seen.rate, pace * seen.rate, last.position + there * last.rate, left * last.left
+        last, (here, pace) = self._sent[-1], self.gone(begin - seen.begin)
+        position, rate = seen.position + here * seen.rate, pace * seen.rate
+        if last is seen and end == begin:
+            return position, rate, position, pace * last.left
+        there, left = self.gone(end - last.begin)
+        return position, rate, last.position + there * last.rate, left * last.left
 
     def gone(self, time: float) -> tuple[float, float]:
         """Time [s] of travel of a set point `time` s after its begin, and the remaining fraction of its rate."""
