@@ -800,7 +800,7 @@ class QPController(SampledController):
             before: measured q and v. commanded: of `PendingCommands`, None for nothing. late: s until the command acts.
         """
         damping = self._gains["damping"]
-        if commanded is None or self._offset is None or self._settled.needed or not late > 0.0:
+        if commanded is None or self._offset is None or self._settled.needed:
             return self.program.solve(desired, damping, drag)
         push = self._offset.push(*before, *commanded[:2], late)
         return self._offset.expected(self.program.solve(desired - push, damping, drag), push)
