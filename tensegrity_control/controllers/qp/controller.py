@@ -103,8 +103,8 @@ FOLLOWS, RESISTS, CLOSES, RESISTED = 1e-4, 1e-3, 0.3, 2.0
 slower than learning a load would let it, and approaches the reference with less than a fraction of that rate, for a
 multiple of the time constant of learning. What was learned since it was within the first distance is no load."""
 UNHEARD = 0.1
-"""Time since the last report of a command that acts, where there are reports, after which nothing counts as resisted: a
-robot that gets no commands stands still, too [s]."""
+"""Time since the last report of a command that acts, at least that of the oldest state, after which nothing counts as
+resisted where there are reports: a robot that gets no commands stands still, too [s]."""
 TRIED_PERIODS = (LONGEST_PERIOD, 0.5 * LONGEST_PERIOD, 2.0 * SHORTEST_PERIOD, SHORTEST_PERIOD)
 """Control periods [s] that are tried for a robot whose period is not given."""
 DEPARTS = 0.15
@@ -856,7 +856,8 @@ class QPController(SampledController):
             return
         learning, off = self._gains["learning"] * w, error @ error
         moves = rate @ error >= CLOSES * learning * off or rate @ rate >= learning * learning * off
-        if moves or (time - self._acts_since >= UNHEARD and not math.isinf(self._acts_since)):
+        unheard = max(UNHEARD, self._oldest) <= time - self._acts_since < math.inf
+        if moves or unheard:
             self._resisted = 0.0
             return
         self._resisted += self._timing.elapsed
