@@ -159,6 +159,7 @@ class System:
         interval: interval of F and Q [s]. cables: cables with measured tensions. shape: (n,) w of the configuration.
         first: (n, n) transformation from w to the coordinates at the start.
         ahead: F (x, x). process: Q (x, x). rows: H (y, x).
+        slopes, forces: (n, n) and (n, f) w'' per w and per force at the output.
     """
 
     interval: float
@@ -169,6 +170,8 @@ class System:
     ahead: Array
     process: Array
     rows: Array
+    slopes: Array
+    forces: Array
 
 
 def simulated_copy(robot: Robot, time_step: float | None, independent: NDArray[np.int64]) -> MechanismSimulator:
@@ -393,19 +396,16 @@ class MechanismObserver(MechanismEstimator):
         Then the covariance of a robot that is `still` begins as that after a time of rest, since errors grow with the
         gains for a robot that may move with any rates, too.
         """
-        model, unknown, count = self.reduced, self.unknown, self.reduced.index.size
-        if not unknown.forces:
+        if not self.unknown.forces:
             return system
         interval, cables = system.interval, system.cables
         if self.load_bandwidth < math.inf:
             self.load_bandwidth, self.system = math.inf, None
             system = self._linear(q, w, effort, interval, cables)
-        matrix, _, _ = model.linearised(q, np.zeros(count), unknown.given(effort, self._values))
-        forces = unknown.columns(model, q, effort, self._values, self.last.pose, self._given_loads)[:, : unknown.forces]
-        variances = np.repeat((self.noise.position**2, self.noise.tension**2), (model.drives.size, len(cables)))
+        variances = np.repeat((self.noise.position**2, self.noise.tension**2), (self.reduced.drives.size, len(cables)))
         gains = self._rested(system, variances).gains(system.rows, variances)
         linear = system.ahead, system.rows
-        if error_growth(model, q, matrix[count:, :count], forces, linear, gains, interval) <= MOST_GROWTH:
+        if error_growth(self.reduced, q, system.slopes, system.forces, linear, gains, interval) <= MOST_GROWTH:
             return system
         self.load_bandwidth, self.system = SLOW, None
         system = self._linear(q, w, effort, interval, cables)
@@ -523,9 +523,9 @@ class MechanismObserver(MechanismEstimator):
         first = basis[self._at_first[0]]
         # Disturbances act on the coordinates at the start, independent of the present ones, so that the model noise
         # does not depend on the choice of coordinates.
-        mass = model.mass(q)
+        mass, slopes, forces = model.mass(q), matrix[count:, :count], loaded[:, : unknown.forces]
         push = np.linalg.solve(mass, first.T)
-        loose = _loose_motions(basis[model.drives], mass @ matrix[count:, :count])
+        loose = _loose_motions(basis[model.drives], mass @ slopes)
         push -= loose @ np.linalg.solve(loose.T @ mass @ loose, (first @ loose).T)
         driven = {int(k): noise for k, noise in zip(model.drives, self._drive_noise, strict=True)}
         deviation = np.array([driven.get(int(k), self.noise.effort) for k in self._at_first[0]])
@@ -533,7 +533,7 @@ class MechanismObserver(MechanismEstimator):
         spread[count : 2 * count, count : 2 * count] = interval * (push * deviation**2) @ push.T
         prior = unknown.prior
         if self.load_bandwidth < math.inf:
-            held = efforts_per_force(mass, matrix[count:, :count], loaded[:, : unknown.forces], basis[model.drives])
+            held = efforts_per_force(mass, slopes, forces, basis[model.drives])
             prior = unknown.slowed(self.load_bandwidth, held / self._drive_noise[:, None], interval)
         spread[2 * count :, 2 * count :] = (2.0 / np.sqrt(np.outer(unknown.memory, unknown.memory))) * prior
         ahead, process = white_noise_system(flow, spread, interval)
@@ -544,7 +544,9 @@ class MechanismObserver(MechanismEstimator):
             order = [self._cables[name] for name in cables]
             rows[drives:, : 2 * count] = self._tension_rows(q)[order]
             rows[drives:, 2 * count :] = self._loaded_rows(q)[order]
-        self.system = System(interval, cables, w[:count].copy(), first, self._values, ahead, process, rows)
+        self.system = System(
+            interval, cables, w[:count].copy(), first, self._values, ahead, process, rows, slopes, forces
+        )
         return self.system
 
     def _moved_basis(self, q: Array) -> Array | None:
