@@ -55,10 +55,12 @@ from ..goal_controller import GoalPath, PlannedMotion, RestPoint, check_ranges, 
 from ..sampled_controller import SampledController
 from .actuation.cable_stretch import CableStretch
 from .actuation.gear_losses import GearLosses
+from .actuation.rubbing_joints import RubbingJoints
 from .actuation.set_point_offset import SetPointOffset
 from .actuation.set_points import CORRECTED, fill_set_points
 from .actuation.tension_bounds import FADE, TensionBounds
 from .borders.actuator_border import ActuatorBorder
+from .borders.obstacle_watch import ObstacleWatch
 from .borders.rate_authority import RateAuthority
 from .borders.singularity_guard import SingularityGuard
 from .free_motions import FreeMotions
@@ -98,13 +100,6 @@ LOST_TURN = 0.8
 """Rotation between output and reference at which control is aborted [rad]."""
 OFF = 5.0
 """Multiple of the tolerated lag of the output (`_watch_border`) above which impedances hold it instead."""
-FOLLOWS, RESISTS, CLOSES, RESISTED = 1e-4, 1e-3, 0.3, 2.0
-"""An obstacle holds back an output that is farther than the second distance from its reference [m and rad], moves
-slower than learning a load would let it, and approaches the reference with less than a fraction of that rate, for a
-multiple of the time constant of learning. What was learned since it was within the first distance is no load."""
-UNHEARD = 0.1
-"""Time since the last report of a command that acts, at least that of the oldest state, after which nothing counts as
-resisted where there are reports: a robot that gets no commands stands still, too [s]."""
 TRIED_PERIODS = (LONGEST_PERIOD, 0.5 * LONGEST_PERIOD, 2.0 * SHORTEST_PERIOD, SHORTEST_PERIOD)
 """Control periods [s] that are tried for a robot whose period is not given."""
 DEPARTS = 0.15
@@ -117,13 +112,6 @@ CALM = 2.0
 LEADING_TENSION_WEIGHT = 1e-6
 """Weight of tension errors where free motions follow shapes at rest. `TENSION_WEIGHT` would hold the tensions and
 neglect the posture."""
-RUBBED, LOOSENED = 0.5, 2.0
-"""Largest stiffness that compensated friction adds to that of the output's loop, as a multiple of it, and how much
-faster than accelerations its effort is learned. The compensation follows the error, since an output that sticks must
-come loose, and within the width of a stated friction that is steep. At the delay that the loop allows for
-(`loop_bandwidth`) half of the loop's stiffness leaves 14 of 22 degrees of phase margin, and 1.4 times none. At 8 none
-was left with commands in time: robots without the friction of their files swung until cables were slack. An output that
-sticks is learned 1 + 0.5 x 2 times as fast as one that slides."""
 WITHOUT_FLOOR = 0.1
 """Fraction of its initial tension that a cable keeps where no floor is given. This control needs tight cables."""
 
@@ -248,15 +236,13 @@ class QPController(SampledController):
         self.loads = np.array(self.equations.work.load)
         self._rate_seen: Array | None = None
         self._last_effort: Array | None = None
-        self._stuck, self._resisted, self._note = 0.0, 0.0, ""
-        self._pressed = False  # whether an obstacle ended the last motion
-        self._acts_since = -math.inf  # when the last command began to act that is reported to do so
-        self._unresisted = np.zeros(self._rows.size)
+        self._stuck, self._note = 0.0, ""
+        self._obstacle, self._rubbing = ObstacleWatch(self._learned.force, self._oldest), RubbingJoints(self.equations)
         self._answer, self._more_late = AnswerDelay(self._rows.size), 0.0
         self._planned = np.zeros(self._rows.size)
         self._retreat = ImpedanceHold()
         self._seen_at, self._departed = 0.0, -math.inf
-        self._period_caution, self._looser, self._loosens = "", math.inf, self._none
+        self._period_caution = ""
         self._bounded: dict[str, float] | None = None  # gains whose tension bounds stay valid
         self._stands = False  # whether actuators that hold their positions hold the robot at rest
         self._impedance: ImpedanceGains | None = None
@@ -343,13 +329,13 @@ class QPController(SampledController):
         self._began_at, self._departed = time, -math.inf
         self._last.forget(time)
         self.bounds.begin()
-        self._learned.force[:], self._loosens = 0.0, self._none
+        self._learned.force[:] = 0.0
         self._sampled.forget()
         self._rate_seen = self._last_effort = self.solution = None
         self._pending.clear()
         self.equations.softness[:] = 1.0
-        self._stuck, self._resisted, self._note, self._bounded = 0.0, 0.0, "", None
-        self._pressed, self._unresisted[:], self._acts_since = False, 0.0, -math.inf
+        self._stuck, self._note, self._bounded = 0.0, "", None
+        self._obstacle.begin()
         self._timing.forget_latencies()
         self._answer.forget()
         self._more_late, self._seen_at = 0.0, time
@@ -362,15 +348,9 @@ class QPController(SampledController):
         growth.refuse(self.period)
         self._begin_free(q, growth.affords)
         self.equations.update(q, v)
-        self._looser = self._find_looser(q)
+        self._rubbing.begin(q, self.growth.directions)
         self._period_caution = self._caution(self._rate_for_period)
         super().reset(time, state)
-
-    def _find_looser(self, q: Array) -> float:
-        """Time [s] whose product with w^2 and an error is the rate at which friction is compensated, at most."""
-        slopes = self.equations.friction_slopes(q, self.growth.directions)
-        steepest = float(np.max(np.linalg.eigvals(self.equations.arrays.mobility @ slopes).real, initial=0.0))
-        return RUBBED / steepest if steepest > 0.0 else math.inf
 
     def _take_start(self) -> None:
         """Take the initial tensions, and the floors of cables without one, from the last `equations.update`."""
@@ -620,7 +600,7 @@ class QPController(SampledController):
 
         A motion that began at the position or speed of the reference would be held back again.
         """
-        if not (self.guard.reason or self._pressed):
+        if not (self.guard.reason or self._obstacle.found):
             return None
         rotation = np.array(self.equations.rotation)
         values = self._task.coordinates(self.equations.arrays.position[:3], rotation, rotation)
@@ -652,7 +632,7 @@ class QPController(SampledController):
     def _forget_trouble(self) -> None:
         """Forget why the last motion ended or was held back; a new one begins."""
         self._note, self._stuck, self._retreat.reason, self._retreat.goal = "", 0.0, "", None
-        self._pressed, self._resisted = False, 0.0
+        self._obstacle.forget()
 
     # -- control ----------------------------------------------------------------------------------------------------
 
@@ -740,7 +720,9 @@ class QPController(SampledController):
         used = self.border.look(q, v, coming, 2.0 / w, brakes)
         timed = not isinstance(tracker.motion, OnlineMotion)  # trajectories keep the rates that they ask for
         self._watch_border(time, beside, rate, w, 0.0 if timed else max(used, FASTEST * self._fold))
-        self._watch_obstacle(time, error, rate, total, w)
+        learning, elapsed = self._gains["learning"] * w, timing.elapsed
+        if self._obstacle.look(time, error, rate, total, learning, elapsed, bool(self.guard.reason)):
+            self._stop_here(time, ["something holds it back"])
         if self.border.is_near and self._goal is not None:
             self._stop_at_border(time, q, v, self._goal, rates, brakes)
         self._learn(time, rate if changed is None else rate - changed, w)
@@ -775,16 +757,9 @@ class QPController(SampledController):
         command = self._made(*before, time, acts, commanded, solution, more)
         self._last.keep(command, time, acts)
         if self.equations.rubs:
-            self._rub(q, rates, w * min(0.5, w * self._looser) * error)
+            more = self._moves(self._rubbing.loosening(w) * error)
+            self._rubbing.follow(q, self._moves(rates), more, self.growth.directions)
         return command
-
-    def _rub(self, q: Array, rate: Array, more: Array) -> None:
-        """Compensate friction from the next period on at the position q (nq,), at the rate (k,) of the reference and at
-        `more` (k,), which follows the error."""
-        self.equations.slide(q, self._moves(rate))
-        of_reference = np.array(self.equations.arrays.rubbing)
-        self.equations.slide(q, self._moves(rate + more))
-        self._loosens = self.growth.directions @ (of_reference - self.equations.arrays.rubbing)
 
     def _moves(self, rate: Array) -> Array:
         """(nv,) velocities with which the output moves at a rate (k,)."""
@@ -842,37 +817,13 @@ class QPController(SampledController):
                     f"the output is {distance:.3g} {unit} from its reference; hold, then go on."
                 )
 
-    def _watch_obstacle(self, time: float, error: Array, rate: Array, distance: float, w: float) -> None:
-        """Give a goal up where an obstacle keeps the output from it. Learned as a load, its force would grow up to the
-        limits of the efforts: what was learned since then is forgotten, and nothing is learned up to the next motion.
-
-        Args:
-            error, rate: (k,) of the output. distance: m and rad of the error. w: bandwidth of the loop [rad/s].
-        """
-        if not distance > RESISTS or self.guard.reason:
-            self._resisted = 0.0
-            if distance < FOLLOWS:
-                self._unresisted[:] = self._learned.force
-            return
-        learning, off = self._gains["learning"] * w, error @ error
-        moves = rate @ error >= CLOSES * learning * off or rate @ rate >= learning * learning * off
-        unheard = max(UNHEARD, self._oldest) <= time - self._acts_since < math.inf
-        if moves or unheard:
-            self._resisted = 0.0
-            return
-        self._resisted += self._timing.elapsed
-        if not self._pressed and self._resisted * learning > RESISTED:
-            self._learned.force[:] = self._unresisted
-            self._stop_here(time, ["something holds it back"])
-            self._pressed = True
-
     def _learn(self, time: float, rate: Array, w: float) -> None:
         """Learn the force at the output from its rate (k,) at a time [s] and the commanded accelerations."""
         before, self._rate_seen = self._rate_seen, rate
         if before is None:
             return
         self._watch_answer(rate, before)
-        if not self._gains["learning"] > 0.0 or self._pressed:
+        if not self._gains["learning"] > 0.0 or self._obstacle.found:
             return
         if self._settled.needed:
             self._settled.learn(self._gains["learning"] * w, self._timing.elapsed)
@@ -880,7 +831,7 @@ class QPController(SampledController):
         share = min(1.0, self._gains["learning"] * w * self.period)
         mobility, elapsed = self.equations.arrays.mobility, self._timing.elapsed
         if self.equations.rubs:
-            self._learned.force -= LOOSENED * share * self._loosens  # as long as it sticks, this moves nothing
+            self._learned.force -= self._rubbing.learned(share)
         if not self._learned.learn(mobility, rate, before, lasts, foreseen, share / elapsed):
             raise InfeasibleControlError("the actuators cannot move the output in this configuration (singularity).")
 
@@ -988,7 +939,7 @@ class QPController(SampledController):
 
     def acted(self, stamp: float, begin: float) -> None:
         self._pending.acted(stamp, begin)
-        self._acts_since = begin
+        self._obstacle.acted(begin)
 
     def _made(
         self, q: Array, v: Array, time: float, acts: float, before: tuple[Array, Array, Array, Array] | None,
