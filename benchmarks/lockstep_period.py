@@ -2,11 +2,13 @@
 
     python benchmarks/lockstep_period.py [--json] [--seconds 8] [--robot manipulator] [--controller task]
     python benchmarks/lockstep_period.py --robot examples/tendon_hand.yaml --controller "" --period 0 --shown --clock
+    python benchmarks/lockstep_period.py --controller task --beside qp
 
 Nobody but one watcher listens; with --shown markers and the browser view run, too, as `tensegrity up sim` has them, and
 with --clock all run at real time. Processor time counts what the nodes do, whatever else the machine does; the table is
 that of the composed nodes that nobody watches, by looking every millisecond of processor time where they are, which
-makes nothing dearer.
+makes nothing dearer. With --beside all of this runs with one controller and with the other in turn, `ROUNDS` times. A
+busy machine makes periods dearer: the cheapest round counts, and without a watcher the cheapest 100 periods in a row.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import argparse
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -52,6 +55,9 @@ PARTS = {
     "all": ("composition.py", "spin"),
 }
 """Rows of the table: file and function; those within others count in both."""
+
+
+ROUNDS = 5
 
 
 def processor_time(processes):
@@ -123,8 +129,11 @@ class Looks:
         self.found.update(here)
 
 
-def profile(graph, periods):
-    """ms of processor time a period by part, of composed nodes that nobody watches; and without the profiler."""
+def profile(graph, periods, looks):
+    """ms of processor time of composed nodes that nobody watches: of the cheapest 100 periods in a row, and its parts.
+
+    periods: without the profiler; looks: periods with it.
+    """
     (process,) = graph.as_composed().processes()
     sys.argv = ["benchmark", *process.arguments]
     rclpy.init()
@@ -133,18 +142,45 @@ def profile(graph, periods):
     try:
         simulator = composition.nodes["simulator"]
         composition.spin(executor, Count(simulator, 100))
-        begun, began = simulator.ticks, time.process_time()
-        composition.spin(executor, Count(simulator, periods))
-        bare = 1e3 * (time.process_time() - began) / (simulator.ticks - begun)
+        bare = float("inf")
+        for _ in range(periods // 100):
+            begun, began = simulator.ticks, time.process_time()
+            composition.spin(executor, Count(simulator, 100))
+            bare = min(bare, 1e3 * (time.process_time() - began) / (simulator.ticks - begun))
         seen = Looks()
         with seen:
-            composition.spin(executor, Count(simulator, 5 * periods))
+            composition.spin(executor, Count(simulator, looks))
     finally:
         composition.close()
         executor.shutdown()
         rclpy.try_shutdown()
     share = {part: seen.found[each] / max(seen.count, 1) for part, each in PARTS.items()}
     return bare, {part: bare * each for part, each in share.items() if each > 0.0}
+
+
+def beside(options):
+    """Print what a period costs with two controllers, and the ratio: with a process for every node, and with one."""
+    least = {}  # ms by what is measured and by controller
+
+    def measured(what, controller, spent):
+        kept = least.setdefault(what, {})
+        kept[controller] = min(kept.get(controller, float("inf")), spent)
+
+    for _ in range(ROUNDS):
+        for controller in (options.controller, options.beside):
+            words = ["--json", "--robot", options.robot, "--controller", controller, "--state", options.state]
+            words += ["--period", str(options.period), "--seconds", str(options.seconds)]
+            made = subprocess.run([sys.executable, __file__, *words], capture_output=True, text=True, check=True)
+            figures = json.loads(made.stdout)
+            measured("one process, unwatched, processor time", controller, figures["unwatched_ms"])
+            for mode, words in (("processes", "a process for every node"), ("composed", "one process")):
+                pace = figures[mode]["simulated_seconds_per_second"]
+                measured(f"{words}, wall time", controller, 1e3 * figures["period_s"] / pace)
+                measured(f"{words}, processor time", controller, sum(figures[mode]["processor_ms"].values()))
+    print(f"{'ms per period':<42} {options.controller:>12} {options.beside:>12}  ratio")
+    for what, spent in sorted(least.items()):
+        one, other = spent[options.controller], spent[options.beside]
+        print(f"{what:<42} {one:12.3f} {other:12.3f}  {other / one:.3f}")
 
 
 def main():
@@ -158,8 +194,12 @@ def main():
     parser.add_argument("--clock", action="store_true", help="the nodes run by the clock, as in use, not in lock-step")
     parser.add_argument("--shown", action="store_true", help="with markers and the browser view")
     parser.add_argument("--only-profile", action="store_true", help="the table alone")
+    parser.add_argument("--beside", default="", help="a second controller, to compare what periods cost")
     options = parser.parse_args()
     os.environ.update(own_domain())
+    if options.beside:
+        beside(options)
+        return
     chosen = {"controller": options.controller, "state": options.state, "control_period": options.period}
     bare, shown = (Watching(markers=each, view=each) for each in (False, options.shown))
     graph = simulation_graph(options.robot, lockstep=not options.clock, watching=shown, **chosen)
@@ -169,7 +209,9 @@ def main():
         figures["processes"] = run(graph, options.seconds)
         figures["composed"] = run(graph.as_composed(), options.seconds)
     figures["unwatched_ms"], figures["parts_ms"] = profile(
-        simulation_graph(options.robot, lockstep=True, watching=bare, **chosen), 300
+        simulation_graph(options.robot, lockstep=True, watching=bare, **chosen),
+        max(100, round(options.seconds / period)),
+        100 if options.json else 1500,
     )
     if options.json:
         print(json.dumps(figures, indent=2))
