@@ -262,7 +262,9 @@ class Controller(ABC):
             return
         for field, what, expected in self._shapes:
             value = getattr(state, field)
-            if value is not None and np.shape(value) != expected and not isinstance(value, Mapping):
+            if value is None or getattr(value, "shape", None) == expected:
+                continue
+            if np.shape(value) != expected and not isinstance(value, Mapping):
                 raise TensegrityError(
                     f"the state has {field} of shape {np.shape(value)}; {self.robot.name} has {expected[0]} {what}."
                 )

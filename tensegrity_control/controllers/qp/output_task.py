@@ -18,6 +18,7 @@ restarts with every new goal: it is regular up to a whole turn and starts with r
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -125,7 +126,7 @@ class OutputPath:
         """s, duration of the motion."""
         return self.motion.end - self.motion.start
 
-    @property
+    @cached_property
     def demand(self) -> float:
         """Fraction of its bandwidth that the output's loop needs to follow the motion as closely as the quickest one:
         the error that an acceleration a causes is a / w^2."""
