@@ -373,8 +373,9 @@ class QPController(SampledController):
             growth.rate = growth.bare = settled.growth
             growth.held = settled.effort
         else:
-            keeps_floors = self.guard.reserve.effort()  # where tensions start from the initial ones
-            growth.begin(q, (growth.holding(self.bounds.start), keeps_floors))
+            keeps_floors, held = self.guard.reserve.effort(), growth.holding(self.bounds.start)
+            self.guard.reserve.refuse_start(held)
+            growth.begin(q, (held, keeps_floors))  # tensions start from the initial ones
 
     def _begin_free(self, q: Array, allowed: float) -> None:
         """Start the free motions at q (nq,); between two commands they may diverge with `allowed` 1/s."""

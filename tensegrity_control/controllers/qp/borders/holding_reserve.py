@@ -29,6 +29,8 @@ needed."""
 SECOND_SOLVER = "piqp"
 """Solver for programs that the default one does not solve: an interior-point method is slower but robust to
 degeneracy."""
+AT_LIMIT = 1.02
+"""Largest initial effort of a cable's actuator, relative to its limit; estimated tensions may be a little too high."""
 ROUNDING = 1e-3
 """Relative error by which a computed share may exceed the true one; `CURVED` causes a part of it."""
 CURVED = 1e-6
@@ -123,6 +125,23 @@ class HoldingReserve:
             f"no cable tensions hold the output of {name} in this configuration and keep all tension floors "
             f"({', '.join(floors)}). Lower `minimum_tension` of its actuators, or start it in another configuration."
         )
+
+    def refuse_start(self, effort: Array) -> None:
+        """Raise TensegrityError if efforts (a,) that keep the present tensions are above their limits.
+
+        Another self-stress may hold the output within the limits. But a cable that a brake has held so far unwinds at
+        once where its actuator cannot hold it, before the other tensions follow.
+        """
+        robot, cables = self._equations.robot, set(self._equations.cables)
+        winds = np.array([each.drives in cables for each in robot.actuators])
+        used = np.where(winds, np.abs(effort) / self._effort, 0.0)
+        worst = int(np.argmax(used))
+        if used[worst] > AT_LIMIT:
+            raise TensegrityError(
+                f"cable {robot.actuators[worst].drives} of {robot.name} pulls with {used[worst]:.3g} times what its "
+                f"actuator {robot.actuators[worst].name} can hold, and would unwind as soon as this control begins. "
+                "Lower the prestress (`strain` of the cables in the robot file), or use a stronger actuator (`effort`)."
+            )
 
     def effort(self) -> Array:
         """(a,) N m or N of the last solution."""

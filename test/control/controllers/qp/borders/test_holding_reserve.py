@@ -9,8 +9,10 @@ import pytest
 import qp_loop
 from scipy.optimize import linprog
 
+from tensegrity_control import RobotState, make_controller
 from tensegrity_control.controllers.qp.borders.holding_reserve import HoldingReserve
 from tensegrity_control.optimization.quadratic_program import ITERATION_LIMIT
+from tensegrity_dynamics import Simulation
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
 from tensegrity_dynamics.robots.load_robot import parse_robot
@@ -39,16 +41,21 @@ outputs:
 KEPT = 0.1
 
 
+def arm_with(effort=2.0):
+    """The arm with actuators of an effort limit [N m]."""
+    cables = "".join(f"  - {CABLE.format(*each)}\n" for each in CABLES)
+    driven = "".join(
+        f'  - {{drives: {name}, position: [-10, 10], rate: "6 rad/s", effort: {effort}, minimum_tension: "3 N"}}\n'
+        for name, *_ in CABLES
+    )
+    return parse_robot(f"{ARM}cables:\n{cables}actuators:\n{driven}", "cable_arm.yaml")
+
+
 @pytest.fixture(scope="module")
 def arm():
     """Two struts in a plane, each held by two cables from the ground: where the elbow comes under the line of the cable
     that holds it, no tension does."""
-    cables = "".join(f"  - {CABLE.format(*each)}\n" for each in CABLES)
-    driven = "".join(
-        f'  - {{drives: {name}, position: [-10, 10], rate: "6 rad/s", effort: "2 N m", minimum_tension: "3 N"}}\n'
-        for name, *_ in CABLES
-    )
-    return parse_robot(f"{ARM}cables:\n{cables}actuators:\n{driven}", "cable_arm.yaml")
+    return arm_with()
 
 
 def test_the_share_of_the_efforts_is_that_of_a_linear_program(arm):
@@ -95,6 +102,18 @@ def test_what_no_solver_decides_is_proved(arm):
         found.append(np.isfinite(sure.share()))
         assert np.isfinite(unsure.share()) == found[-1]
     assert any(found) and not all(found)
+
+
+@pytest.mark.parametrize(("share", "refused"), [(0.9, True), (1.1, False)])
+def test_a_start_at_which_a_cable_pulls_more_than_its_actuator_holds_is_refused(arm, share, refused):
+    most = max(map(abs, Simulation(arm).observe().efforts.values()))
+    weaker = arm_with(share * most)
+    control, start = make_controller("qp", weaker, period=0.001), RobotState.of(Simulation(weaker))
+    if not refused:
+        control.reset(0.0, start)
+        return
+    with pytest.raises(TensegrityError, match=r"of cable_arm pulls with 1\.11 times what its actuator \w+ can hold"):
+        control.reset(0.0, start)
 
 
 @pytest.mark.long
