@@ -88,6 +88,8 @@ MISSED = 1.5
 """Periods between two commands above which one counts as missing."""
 STUCK = 1.0
 """Time at the border of the reachable region after which the goal is given up [s]."""
+RESUMES = 2.0
+"""Time in which a reference that slowed down before tension floors would regain its full pace [s]."""
 STANDING = 0.02
 """Fraction of the output's largest speed below which it counts as standing."""
 FASTEST = 0.6
@@ -730,7 +732,8 @@ class QPController(SampledController):
         effort = None if self.solution is None else self.solution.effort
         if not self._settled.needed:
             in_time = self._bandwidth * affordable(self.period, foreseen, self._delayed)  # limits excite no vibrations
-            desired = self.guard.keep(desired, q, v, half, in_time, self.limits.strongest, effort)
+            whole = rates if now.pace == 1.0 else self._task.by_row(tracker.values(now._replace(pace=1.0))[1])
+            desired = self.guard.keep(desired, q, v, half, in_time, self.limits.strongest, effort, whole)
         if self._leads and tracker.shapes is not None:  # free motions and self-stress follow the shapes at rest
             shape, self.bounds.start = tracker.shape(here[0])
             self.free_motions.aim(shape)
@@ -974,6 +977,8 @@ class QPController(SampledController):
         timing = self._timing
         late = max(acts - time, DELAYED * self.period)  # a delay may be unreported
         self.bounds.watch(time, acts, late + timing.held, timing.elapsed, self.stretch)
+        if self.guard.pace < math.inf:  # raised floors would push an output that hangs from the border
+            self.bounds.reserve[:] = 0.0
 
     def _set_tensions(self, left: float) -> None:
         """Set floors and desired tensions; `left` is the fraction of their initial transition that remains."""
@@ -1018,12 +1023,16 @@ class QPController(SampledController):
         if self._timing.latest <= self.lead:
             pace /= tracker.demand
         behind = min(behind, max(clock.at(time).pace, LEAST_PACE) * FASTEST / max(used, 1e-6))
-        clock.wait(time, min(behind, pace), 1.0 / w if behind < pace else self.brake_time)
+        within, waits = 1.0 / w, self.guard.pace < LEAST_PACE  # the reference stands at the border
+        if self.guard.pace < behind:
+            behind = self.guard.pace
+            within = self.guard.within if behind < clock.at(time).pace else RESUMES
+        clock.wait(time, min(behind, pace), within if behind < pace else self.brake_time)
         solution = self.solution
         presses = bool(self.guard.reason) or (solution is not None and bool(solution.active))
         if distance >= leash:
             rate = self.limits.weights * rate
-        if distance < leash or time >= clock.end or not (
+        if (distance < leash and not waits) or time >= clock.end or not (
             presses or math.sqrt(rate @ rate) < STANDING * self.limits.motion[0]
         ):  # fmt: skip
             self._stuck = 0.0
@@ -1033,7 +1042,7 @@ class QPController(SampledController):
             return
         if self._turns_back(time):
             return
-        held = [self.guard.reason] if self.guard.reason else []
+        held = [self.guard.words()] if self.guard.reason or waits else []
         held += [] if solution is None else solution.active
         self._stop_here(time, held)
 

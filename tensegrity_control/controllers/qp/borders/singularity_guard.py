@@ -23,9 +23,15 @@ so that the acceleration limit a is enough to stop before the margin; nearer tha
 exp(-k t). The law bounds the acceleration of the output along the gradient of each of these distances, since one that
 is kept may lead to another. It changes the desired acceleration as little as possible in the metric of the robot's
 inertia, so that motions along the borders or away from them continue.
+
+Where that is a rotation of a robot that hangs, it only lets the robot go on with its reference, against the loop. So
+the reference itself brakes before tension floors, at a rate r(h) with twice the margin and the deceleration a of the
+output, and its goal is given up there.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -99,6 +105,12 @@ def least_change(matrix, shorts, multipliers):
             multipliers[k] = max(0.0, multipliers[k] + left / matrix[k, k])
 
 
+def _approach(gap: float, brake: float, pace: float) -> float:
+    """r(h), see the module: rate [1/s] at which a gap h may close with a deceleration [1/s^2] and k = `pace` [1/s]."""
+    soft = brake / pace
+    return pace * gap if gap < 0.0 else math.sqrt(2.0 * brake * gap + soft * soft) - soft
+
+
 class SingularityGuard:
     """Guard of the output; see the module.
 
@@ -112,6 +124,9 @@ class SingularityGuard:
     Attributes:
         distance: d as a fraction of d at the start, at the last evaluation.
         reason: why the output is held, "" if it is not.
+        by_floors: whether tension floors were near at the last evaluation.
+        pace: of the reference that the law allows towards tension floors; infinite elsewhere.
+        within: s, time in which the reference brakes from its full pace.
     """
 
     def __init__(
@@ -130,13 +145,14 @@ class SingularityGuard:
         size = np.linalg.norm(authority, axis=1)
         self._rows = 1.0 / np.where(size > 0.0, size, 1.0)
         self._start, self.distance, self.reason, self._looked = 1.0, 1.0, "", FAR_LOOKS
+        self.pace, self.within, self._coming = np.inf, 0.0, 0.0
         self._largest = float(np.linalg.norm(self._rows[:, None] * authority, 2))
         start, reserve = self._authority(), self.reserve.value()
         self._guards = start > NO_AUTHORITY
         self._start = start if self._guards else 1.0
         self._rates.begin()
         self._reserve_start, self._strained = min(max(reserve, 0.0), 1.0), False
-        self._headroom_start, self._above, self._by_floors = 0.0, np.inf, False
+        self._headroom_start, self._above, self.by_floors = 0.0, np.inf, False
         self._apart, self._found = 1.0, np.ones(1)
         self.headroom.begin(self._equations.tension)
         if self.headroom.hangs:
@@ -178,8 +194,9 @@ class SingularityGuard:
         return []
 
     def keep(
-        self, desired: Array, q: Array, v: Array, ahead: float, bandwidth: float, most: Array, effort: Array | None
-    ) -> Array:
+        self, desired: Array, q: Array, v: Array, ahead: float, bandwidth: float, most: Array, effort: Array | None,
+        reference: Array,
+    ) -> Array:  # fmt: skip
         """(k,) desired acceleration of the output, modified by the law if necessary.
 
         Args:
@@ -189,17 +206,19 @@ class SingularityGuard:
             most: (k,) m/s^2, rad/s^2, deceleration limits of the output.
             effort: (a,) of the last period. If they leave more than the reserve at the start, the reserve is not
                 computed.
+            reference: (k,) m/s, rad/s of the reference at its full pace.
         """
-        self.reason = ""
+        self.reason, self.pace = "", np.inf
         if not self._guards or not self.margin > 0.0:
             return desired
         self._looked += 1
-        if self._looked < FAR_LOOKS and self.distance > NEAR * self.margin and not self._by_floors:
+        if self._looked < FAR_LOOKS and self.distance > NEAR * self.margin and not self.by_floors:
             return desired
         used = 1.0 if effort is None else max(np.abs(effort / self._effort).tolist(), default=0.0)
         self._strained = self._reserve_start > 0.0 and used * (1.0 + self._reserve_start) > 1.0
         elapsed, self._looked = 2.0 * ahead * self._looked, 0
-        distance = self._choose(effort, elapsed, bandwidth)
+        self.within = max(float(np.max(np.abs(reference) / most)), FORESEEN / bandwidth)
+        distance = self._choose(effort, elapsed, FORESEEN / bandwidth)
         if not np.isfinite(distance):
             return desired
         slopes, rates, bends, mobility = self.derivatives(q, v, ahead)
@@ -207,7 +226,11 @@ class SingularityGuard:
         for k, (found, slope, rate, bend) in enumerate(zip(self._found, slopes, rates, bends, strict=True)):
             gap, brake = found - self.margin, float(np.linalg.norm(most * slope))
             soft = brake / pace
-            allowed = pace * gap if gap < 0.0 else float(np.sqrt(2.0 * brake * gap + soft * soft)) - soft
+            allowed = _approach(gap, brake, pace)
+            if self.by_floors:
+                self._coming = approach = max(-float(slope @ reference), 0.0)
+                if approach > TINY:  # a margin before that of the output
+                    self.pace = max(_approach(gap - self.margin, approach / self.within, pace), 0.0) / approach
             steepness = pace if gap < 0.0 else brake / max(allowed + soft, TINY)
             shorts[k] = -steepness * rate - 2.0 * pace * (rate + allowed) - bend - float(slope @ desired)
         if not np.any(shorts > 0.0):
@@ -217,42 +240,44 @@ class SingularityGuard:
         least_change(np.ascontiguousarray(away @ slopes.T), shorts, held)
         if not np.any(held > 0.0):
             return desired
-        kept = f"distance {self.distance:.3g} relative to the start, smallest allowed {self.margin:.3g}"
-        self.reason = (
-            f"kept away from {'the tension floors' if self._by_floors else 'a singularity'} ({self._lost()}; {kept})"
-        )
+        self.reason = self.words()
         return np.asarray(desired + held @ away)
 
-    def _near(self, approach: float, elapsed: float, bandwidth: float) -> float:
-        """Distance below which the law may matter, if it decreased by `approach` in `elapsed` s."""
-        return self.margin + max((NEAR - 1.0) * self.margin, FORESEEN / bandwidth * approach / elapsed)
+    def _near(self, approach: float, elapsed: float, ahead: float) -> float:
+        """Distance below which the law may matter within `ahead` s, if it decreased by `approach` in `elapsed` s."""
+        return self.margin + max((NEAR - 1.0) * self.margin, ahead * approach / elapsed)
 
-    def _choose(self, effort: Array | None, elapsed: float, bandwidth: float) -> float:
+    def _choose(self, effort: Array | None, elapsed: float, ahead: float) -> float:
         """Distance by the measure that the law uses, which is selected here; infinite if no measure is near its limit.
 
         Whether a measure is near depends on its own decrease in `elapsed` s. The distance from the tension floors is
         taken from the efforts (a,) of the last period first, and if that is near, from the best efforts.
         """
-        before, self._by_floors = self._apart, False
+        before, near_floors, self.by_floors = self._apart, self.by_floors, False
         self._found = self.seen()
         self._apart = float(np.min(self._found))
-        near = self._apart <= self._near(before - self._apart, elapsed, bandwidth)
+        near = self._apart <= self._near(before - self._apart, elapsed, ahead)
         self.distance = self._apart
         if self._headroom_start > 0.0 and effort is not None:
             before, self._above = self._above, self.headroom.least(effort) / self._headroom_start
-            within = self._near(before - self._above if np.isfinite(before) else 0.0, elapsed, bandwidth)
-            close = self._above <= within + IN_MOTION
-            headroom = self.headroom.value() / self._headroom_start if close else np.inf
+            approach = before - self._above if np.isfinite(before) else 0.0
+            within = self._near(approach, elapsed, ahead + self.within)
+            headroom = np.inf
+            if near_floors or self._above <= within + IN_MOTION:
+                headroom = self.headroom.value() / self._headroom_start
+            if near_floors:  # while the reference brakes, efforts and rates tell nothing
+                self._above = headroom
+                within = self._near(self._coming, 1.0, ahead + self.within) + IN_MOTION
             self.distance = min(self._apart, headroom)
-            self._by_floors = headroom <= within and not (near and self._apart < headroom)
-            if self._by_floors:
+            self.by_floors = headroom <= within and not (near and self._apart < headroom)
+            if self.by_floors:
                 self._found = np.array([headroom])
                 return headroom
         return self._apart if near else np.inf
 
     def seen(self) -> Array:
         """(m,) distances at the state of the last `update`, by the measures that the law uses."""
-        if self._by_floors:
+        if self.by_floors:
             return np.array([self.headroom.value() / self._headroom_start])
         seen = [self._authority()]
         if self._rates.applies:
@@ -269,9 +294,14 @@ class SingularityGuard:
         ratio = self._ratio(self._rows, self._equations.arrays.output_1, self._effort, self._largest, self._turned)
         return float(ratio) / self._start
 
+    def words(self) -> str:
+        """What the output is kept away from, at the state of the last `update`."""
+        kept = f"distance {self.distance:.3g} relative to the start, smallest allowed {self.margin:.3g}"
+        return f"kept away from {'the tension floors' if self.by_floors else 'a singularity'} ({self._lost()}; {kept})"
+
     def _lost(self) -> str:
         """Text that names what is lost."""
-        if self._by_floors:
+        if self.by_floors:
             return f"cable {self.headroom.tightest()} reaches its tension floor"
         if self._strained and self.distance < min(self._authority(), self._rates.distance()):
             return (

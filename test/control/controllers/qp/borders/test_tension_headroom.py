@@ -7,11 +7,13 @@ import pytest
 import qp_loop
 from scipy.optimize import linprog
 
+from tensegrity_control import make_controller
 from tensegrity_control.controllers.qp.borders.tension_headroom import TensionHeadroom
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibriumSolver
 from tensegrity_dynamics.robots.load_robot import parse_robot
+from tensegrity_tools.runtime.delayed_loop import DelayedLoop, Delays
 
 LOAD = """
 kind: mechanism
@@ -37,6 +39,32 @@ outputs:
   - {name: load, body: load, controlled: [x, z]}
 """
 """A load in a plane on two ropes: what both pull follows from its weight alone."""
+
+PLATE = """
+kind: mechanism
+name: plate
+gravity: [0, 0, -9.81]
+bodies:
+  plate: {shapes: [{kind: cylinder, size: [0.3, 0.05], mass: 8}]}
+joints: [{name: free, kind: floating, parent: world, body: plate, start: [0, 0, 0.8]}]
+parameters: {c: "cos(25 * pi / 180)", s: "sin(25 * pi / 180)"}
+defaults:
+  cables: {block_axis: [0, 0, 1], pulley_radius: 0.03, young: "8 GPa", damping: "20 MPa s", cable_radius: "0.8 mm",
+    length: 4, strain: 0.001, block: [{kind: cube, size: [0.04]}],
+    pulley: [{kind: cylinder, size: [0.03, 0.01], density: 2700}]}
+  actuators: {position: [-40, 40], rate: "15 rad/s", effort: "6 N m", minimum_tension: 2}
+repeat:
+  count: 3
+  about: z
+  cables:
+    - {name: a$, body: world, at: [1.2, 0.1, 2.2], pulley_axis: [0.3, -1, 0],
+       anchor: {body: plate, at: [0.3 * c, 0.3 * s, 0.02]}}
+    - {name: b$, body: world, at: [1.2, -0.1, 2.2], pulley_axis: [-0.3, -1, 0],
+       anchor: {body: plate, at: [0.3 * c, -0.3 * s, 0.02]}}
+  actuators: [{drives: a$}, {drives: b$}]
+outputs: [{name: plate, body: plate}]
+"""
+"""A plate on six cables, whose tensions follow from its pose, and which turns more easily than it moves."""
 
 
 def load(floor=6):
@@ -116,3 +144,22 @@ def test_a_load_on_two_ropes_stops_before_the_one_that_it_leaves_falls_below_its
     assert 0.2 < made.look().pose[0][0] < 0.7
     _, tensions = made.run(made.control.set_goal(made.time, home).duration + 0.5)
     assert np.min(tensions) > 6.0 and np.linalg.norm(made.look().pose[0] - home) < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("x", "late"),
+    [(0.22, 0), pytest.param(0.3, 2, marks=pytest.mark.long), pytest.param(-2.0, 1, marks=pytest.mark.long)],
+)
+def test_a_plate_sent_beyond_where_its_cables_are_tight_stops_at_the_border_and_comes_home(x, late):
+    robot = parse_robot(PLATE, "plate.yaml")
+    loop = DelayedLoop(robot, make_controller("qp", robot, period=0.005), 0.005, Delays((0, late), (0, late)))
+    home = loop.simulation.observe().pose[0]
+    end = loop.time + loop.control.set_goal(loop.stamp, home + np.array([x, 0.0, 0.0])).duration
+    while loop.control.motion_at(loop.time)[0].end > loop.time:
+        loop.run(0.1)
+        assert loop.time < end + 5.0
+    assert "out of reach" in (said := " ".join(loop.control.relaxed())) and "reaches its tension floor" in said
+    assert 0.16 < abs(loop.simulation.observe().pose[0][0] - home[0]) < 0.32
+    loop.run(loop.control.set_goal(loop.stamp, home).duration + 0.5)
+    assert np.linalg.norm(loop.simulation.observe().pose[0] - home) < 1e-4
+    assert max(loop.errors) < 1e-3 and loop.least() > 0.95
