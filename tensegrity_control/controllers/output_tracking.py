@@ -114,7 +114,7 @@ class OutputTrackingController(ElasticTorqueController):
         note says so. The note also names tendons that are below their floors at the goal, or still are during the
         motion."""
         planned, asked, note = super().plan_goal(now, goal, **options), options.get("duration"), ""
-        factor, tendon = self._slower(planned.tracker)
+        factor, tendon, sunk = self._slower(planned.tracker)
         for _ in range(LENGTHENED):
             longer = min(factor, MOST_FACTOR) * planned.duration
             if factor <= 1.0 or longer > self.longest:
@@ -122,8 +122,8 @@ class OutputTrackingController(ElasticTorqueController):
             planned = super().plan_goal(now, goal, **{**options, "duration": longer})
             begin = f"{asked:.3g} s requested, " if asked else ""
             note = f"{begin}{planned.duration:.3g} s needed by the tension floor of {tendon}"
-            factor, tendon = self._slower(planned.tracker)
-        return self._with_floors(now, planned, note, tendon)
+            factor, tendon, sunk = self._slower(planned.tracker)
+        return self._with_floors(now, planned, note, tendon, sunk)
 
     def plan_through(
         self, now: float, waypoints: Sequence[tuple[float, PoseGoal]], interpolation: str = "smooth",
@@ -131,31 +131,35 @@ class OutputTrackingController(ElasticTorqueController):
     ) -> PlannedMotion:  # fmt: skip
         """Plan as the base class does; the note names tendons that the motion takes below their floors."""
         planned = super().plan_through(now, waypoints, interpolation, rest)
-        return self._with_floors(now, planned, "", self._slower(planned.tracker)[1])
+        return self._with_floors(now, planned, "", *self._slower(planned.tracker)[1:])
 
-    def _with_floors(self, now: float, planned: PlannedMotion, note: str, tendon: str) -> PlannedMotion:
-        """Planned motion with a note on tendons below their floors at its end, or on `tendon` during the motion."""
+    def _with_floors(self, now: float, planned: PlannedMotion, note: str, tendon: str, sunk: str) -> PlannedMotion:
+        """Planned motion with a note on tendons below their floors at its end, or during it (see `_slower`)."""
         tensions = planned.tracker.end.tensions
         broken = TensionFloor(self.robot).look(now + planned.duration, self.robot.model.tension_names, tensions)
         if tendon and not broken:
             broken = f"the motion takes {tendon} below its tension floor; take more time for it"
+        elif sunk and not broken:
+            broken = f"on the way {sunk} is below its tension floor, however slow the motion is; go by another way"
         return replace(planned, note="; ".join(each for each in (note or planned.note, broken) if each))
 
-    def _slower(self, tracker: OutputTracker) -> tuple[float, str]:
-        """Factor of the duration with which the motion keeps the tension floors, and the tendon that determines it.
+    def _slower(self, tracker: OutputTracker) -> tuple[float, str, str]:
+        """Factor of the duration with which the motion keeps the tension floors, the tendon that determines it, and one
+        that is below its floor on the way also at rest, though not at the start.
 
         The change of the tensions from those at rest is at least proportional to the speed (by dampers; to its square
-        by inertia). Tendons below their floors at rest are ignored.
+        by inertia).
         """
         floors = self.robot.model.tension_floors(self.robot.actuators)
         floors = {name: (1.0 - TOLERANCE) * floor for name, floor in floors.items() if floor > 0.0}
         if not floors:
-            return 1.0, ""
+            return 1.0, "", ""
         plan, model = tracker.plan, tracker.model
-        count, worst = model.index.size, (1.0, "")
+        count, worst, sunk, first = model.index.size, (1.0, ""), (1.0, ""), dict[str, float]()
         for k in np.unique(np.linspace(0, len(plan.times) - 1, FLOOR_SAMPLES).astype(int)):
             q, state = plan.positions[k], plan.states[k]
             moving = model.least_tensions(q, state[:count], state[count:])
+            first = first or moving
             if all(moving.get(name, floor) >= floor for name, floor in floors.items()):
                 continue
             resting = model.least_tensions(q, plan.rest_coordinates[k], np.zeros(count))
@@ -163,7 +167,9 @@ class OutputTrackingController(ElasticTorqueController):
                 if name in moving and moving[name] < floor < resting[name]:
                     factor = (resting[name] - moving[name]) / (resting[name] - floor)
                     worst = max(worst, (1.01 * factor, name))
-        return worst
+                elif name in moving and resting[name] < floor <= first[name]:
+                    sunk = min(sunk, (resting[name] / floor, name))
+        return *worst, sunk[1]
 
     def begin(self, now: float, planned: PlannedMotion) -> Accepted:
         accepted = super().begin(now, planned)

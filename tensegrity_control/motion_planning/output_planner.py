@@ -46,8 +46,11 @@ LINE_SPACING = 0.02
 LINE_TURN = 0.05
 """rad between two equilibria along a line with rotations."""
 MIN_PIECES = 2
-GUESS_MISS = 1e-5
-"""m and rad, allowed deviation of interpolated equilibria from the line; above it their number is doubled."""
+GUESS_MISS, DIP = 1e-5, 0.005
+"""Allowed deviation of interpolated equilibria from the line [m and rad], and fraction of its floor by which their
+tension may be below it; above them their number is doubled."""
+WITHIN = 4
+"""Parts of an interval between two equilibria, at whose ends interpolated ones are checked."""
 MOST_PIECES = 64
 LINEARIZATION_SPACING, LINEARIZATIONS = 0.12, 8
 """s between two linearisations along the path, and smallest number of intervals. The number is doubled until the defect
@@ -237,6 +240,7 @@ def equilibria_on_line(
     spacing = np.where(model.rows < 3, LINE_SPACING, LINE_TURN)
     pieces = max(MIN_PIECES, int(np.ceil(np.linalg.norm(offset / spacing))))
     line: list[PathEquilibrium] = []
+    best: tuple[float, tuple[PathEquilibrium, ...]] = np.inf, ()
     while True:
         known, line = line, [start]  # at every second point
         for k, part in enumerate(np.linspace(0.0, 1.0, pieces + 1)[1:], 1):
@@ -251,8 +255,11 @@ def equilibria_on_line(
                     raise
                 plan_path(equilibria, line[-1], goal)  # says how far from the goal, not from this point of the line
                 raise _blocked_line(error) from None
-        if 2 * pieces > MOST_PIECES or _miss_between(model, line, first, offset) <= GUESS_MISS:
-            return tuple(line)
+        misfit = _misfit_between(model, line, first, offset)
+        if misfit <= best[0]:
+            best = misfit, tuple(line)
+        if misfit <= 1.0 or 2 * pieces > MOST_PIECES:
+            return best[1]
         pieces *= 2
 
 
@@ -266,17 +273,29 @@ def _blocked_line(error: UnreachableGoalError) -> UnreachableGoalError:
     )  # fmt: skip
 
 
-def _miss_between(model: OutputModel, line: Sequence[PathEquilibrium], first: Array, offset: Array) -> float:
-    """m and rad, largest deviation of the output of interpolated equilibria from a line, midway between the
-    equilibria; infinite where they are so far apart that the loops do not close between them."""
-    knots = np.linspace(0.0, 1.0, len(line))
-    middles = 0.5 * (knots[1:] + knots[:-1])
-    coordinates, efforts = _interpolated(model, line, knots, middles)
+def _misfit_between(model: OutputModel, line: Sequence[PathEquilibrium], first: Array, offset: Array) -> float:
+    """How far interpolated equilibria leave a line, and fall below tension floors that those beside them keep, in parts
+    of `GUESS_MISS` and `DIP`; infinite where those are so far apart that the loops do not close between them.
+
+    Where a tension reaches its floor the equilibria have a kink, and the interpolation dips below the floor beside it.
+    """
+    points = np.linspace(0.0, 1.0, WITHIN * (len(line) - 1) + 1)
+    coordinates, efforts = _interpolated(model, line, points[::WITHIN], points)
     try:
         moved = model.outputs_along(line[0].q, np.hstack((coordinates, np.zeros_like(coordinates))), efforts)
     except TensegrityError:
         return np.inf
-    return float(np.max(np.abs(model.errors_along(moved, first + middles[:, None] * offset))))
+    misfit = float(np.max(np.abs(model.errors_along(moved, first + points[:, None] * offset)))) / GUESS_MISS
+    robot, still = model.robot, np.zeros(model.index.size)
+    floors = {name: floor for name, floor in robot.model.tension_floors(robot.actuators).items() if floor > 0.0}
+    if not floors or misfit > 1.0:
+        return misfit
+    found = [model.least_tensions(*each, still) for each in zip(moved.positions, coordinates, strict=True)]
+    for name, floor in floors.items():
+        shares = np.array([each.get(name, floor) for each in found]) / floor
+        kept = np.minimum(1.0, np.minimum(shares[:-1:WITHIN], shares[WITHIN::WITHIN]))
+        misfit = max(misfit, float(np.max(np.repeat(kept, WITHIN) - shares[:-1])) / DIP)
+    return misfit
 
 
 def _interpolated(

@@ -7,9 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from damped_mast import damped_mast
+from planar_arm import PLANAR_ARM
 
-from tensegrity_control import make_controller
-from tensegrity_dynamics import Robot, load_robot
+from tensegrity_control import RobotState, make_controller
+from tensegrity_control.controllers.goal_controller import PlannedMotion
+from tensegrity_control.motion_planning import output_planner
+from tensegrity_dynamics import Robot, Simulation, load_robot, parse_robot
 from tensegrity_tools.runtime.delayed_loop import DelayedLoop, Delays
 
 
@@ -40,3 +43,28 @@ def test_floors_of_routed_cables_count_like_those_of_others():
     floor = [replace(each, minimum_tension=0.97 * level) for each in robot.actuators]
     loop, note = moved(replace(robot, actuators=tuple(floor)), np.array([0.0, 0.0, 0.004]))
     assert loop.least() > 0.98 and "broken" not in note
+
+
+def planned_past_a_kink(aside: float = 0.05) -> tuple[PlannedMotion, float]:
+    robot = parse_robot(PLANAR_ARM)
+    control, simulation = make_controller("task", robot, period=0.01), Simulation(robot)
+    control.reset(0.0, RobotState.of(simulation))
+    goal = control.make_goal(0.0, simulation.observe().pose[0] + [aside, 0.0, -0.03])
+    planned = control.plan_goal(0.0, goal)
+    model, plan = planned.tracker.model, planned.tracker.plan
+    coordinates, rates = np.split(plan.states[::5], 2, axis=1)
+    passed = zip(plan.positions[::5], coordinates, rates, strict=True)
+    return planned, min(min(model.least_tensions(*each).values()) for each in passed) / 30.0
+
+
+def test_where_tensions_of_a_path_reach_their_floors_the_plan_keeps_them_in_a_usual_duration():
+    planned, least = planned_past_a_kink()
+    assert 0.99 < least < 1.03
+    assert planned.duration < 5.0  # it was 120 s, at 0.98 of the floor
+
+
+def test_a_plan_that_rests_below_a_floor_on_the_way_is_said_to(monkeypatch):
+    monkeypatch.setattr(output_planner, "DIP", 1.0)
+    planned, least = planned_past_a_kink(0.07)
+    assert least < 0.99
+    assert "on the way ef is below its tension floor" in planned.note
