@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose
@@ -22,7 +21,7 @@ from ..inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap, P
 from ..inverse_kinematics.pose_goal import PoseGoal
 from ..inverse_kinematics.solve_ik import plan_path
 from ..motion_planning.impedance_gains import gains_for_motion
-from ..motion_planning.trajectory_tracking import LinearFeedbackTracker, TrackingPlan
+from ..motion_planning.trajectory_tracking import LinearFeedbackTracker, TrackingPlan, check_efforts
 from ..paths.timed_path import Passed, tension_margin
 from ..trajectories.time_scaling import Progress, profile_named
 from .goal_controller import GoalPath, RestPoint
@@ -270,13 +269,7 @@ class ElasticTorqueController(LoadTakingController, SampledController):
         rates = np.gradient(positions, plan.times, axis=0)
         self._check_positions(positions, "path")
         self._check_rates(np.max(np.abs(rates), axis=0))
-        worst = np.max(np.abs(plan.inputs), axis=0)
-        for actuator, used in zip(self.robot.actuators, worst, strict=True):
-            if used > actuator.effort:
-                raise TensegrityError(
-                    f"the path needs {used:.3g} {actuator.units[2]} of {actuator.name}, above its limit of "
-                    f"{actuator.effort:.3g}; take more time for it."
-                )
+        check_efforts(self.robot, plan.inputs, plan.rest_inputs)
         if self.motors.any_motor:
             accelerations = np.gradient(rates, plan.times, axis=0)
             self._check_motors(rates, plan.inputs + self.motors.inertia * accelerations)

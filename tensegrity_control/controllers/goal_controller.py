@@ -25,7 +25,7 @@ from tensegrity_dynamics.robots.robot import Robot
 
 from ..controller import Accepted, Command, Controller, Reference, RobotState, Setting, Status
 from ..inverse_kinematics.pose_goal import PoseGoal, make_goal
-from ..trajectories.time_scaling import PathClock, Progress, profile_named
+from ..trajectories.time_scaling import PathClock, Progress, TooFastError, profile_named
 from .goal_taker import GoalTaker, PlannedMotion, Waypoint
 
 MAX_DURATION, MAX_PERIODS, MIN_PERIODS = 600.0, 100_000, 20
@@ -37,14 +37,6 @@ ROUNDING = 1e-9
 RESUMPTION = 4.0
 """Time in which a motion that its actuators braked returns to full pace, in units of the time in which they braked;
 its largest acceleration is then that of the brake."""
-
-
-class TooFastError(InfeasibleControlError):
-    """A path needs more than an actuator's rate, or more than its motor can do (named in `limit`), by a factor."""
-
-    def __init__(self, message: str, actuator: str, factor: float, limit: str = "") -> None:
-        super().__init__(message)
-        self.factor, self.limit = factor, limit or f"the rate limit of {actuator}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,8 +29,8 @@ from ..inverse_kinematics.solve_ik import plan_path
 from ..paths.equilibrium_path import EquilibriumPath
 from ..paths.standing_margin import standing_stretch
 from ..paths.timed_path import TimedPath
-from ..trajectories.time_scaling import Progress
-from .goal_controller import GoalPath, RestPoint, TooFastError, check_settings
+from ..trajectories.time_scaling import Progress, TooFastError
+from .goal_controller import GoalPath, RestPoint, check_settings
 from .known_loads import LoadTakingController
 from .position_controller import PositionController
 

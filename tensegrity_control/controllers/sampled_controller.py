@@ -23,8 +23,8 @@ from ..controller import Reference, RobotState
 from ..inverse_kinematics.pose_goal import PoseGoal
 from ..trajectories.quintic import QuinticSpline, minimum_jerk
 from ..trajectories.splines import HermiteSpline, PiecewisePolynomial
-from ..trajectories.time_scaling import Progress, profile_named
-from .goal_controller import MIN_PERIODS, GoalController, GoalPath, RestPoint, TooFastError
+from ..trajectories.time_scaling import Progress, TooFastError, profile_named
+from .goal_controller import MIN_PERIODS, GoalController, GoalPath, RestPoint
 
 ACTUATIONS = ("impedance", "effort")
 """Kinds of commands of torque controllers."""

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import make_interp_spline
 
-from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError, UnreachableGoalError
+from tensegrity_dynamics.errors import TensegrityError, UnreachableGoalError
 from tensegrity_dynamics.mechanisms.dynamics.reduced_model import MovingStates
 from tensegrity_dynamics.numerics.short_repr import ShortRepr
 from tensegrity_dynamics.numerics.types import Array
@@ -33,7 +33,7 @@ from ..inverse_kinematics.pose_goal import PoseGoal
 from ..inverse_kinematics.solve_ik import plan_path
 from .lqr import LinearPieces, RiccatiSweep, discretized, discretized_with_drift, regulator
 from .output_model import OutputModel
-from .trajectory_tracking import TrackingPlan
+from .trajectory_tracking import TrackingPlan, check_efforts
 
 Path = Callable[[Any], Array]
 Ends = tuple[tuple[Array, Array], ...]
@@ -188,13 +188,7 @@ def plan_output(
     else:
         between = _defect_between(model, moved, states, inputs, period, at)
     gains = sweep.gains
-    worst = np.max(np.abs(inputs), axis=0)
-    for each, used in zip(model.robot.actuators, worst, strict=True):
-        if used > each.effort:
-            raise InfeasibleControlError(
-                f"the path needs {used:.3g} {each.units[2]} of {each.name}, above its limit of {each.effort:.3g}; take "
-                "more time for it."
-            )
+    check_efforts(model.robot, inputs, rest_inputs)
     miss = float(np.max(np.linalg.norm(model.errors_along(moved, targets), axis=1)))
     return OutputPlan(
         times, states, inputs, gains, rest_coordinates, rest_inputs, moved.positions, line[-1], miss,

@@ -21,10 +21,11 @@ import numpy as np
 from tensegrity_dynamics.errors import InfeasibleControlError
 from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel
 from tensegrity_dynamics.numerics.types import Array
+from tensegrity_dynamics.robots.robot import Robot
 
 from ..controller import RobotState
 from ..trajectories.quintic import remaining
-from ..trajectories.time_scaling import Progress
+from ..trajectories.time_scaling import Progress, TooFastError
 from .impedance_gains import ImpedanceGains
 
 MAX_DEVIATION = 0.3
@@ -57,6 +58,32 @@ class TrackingPlan:
     def position(self) -> Array:
         """(nq,) configuration at the start."""
         return np.asarray(self.positions[0])
+
+
+def check_efforts(robot: Robot, inputs: Array, rest_inputs: Array) -> None:
+    """Refuse a plan that exceeds the effort limit of an actuator.
+
+    What moving adds to the efforts at rest is proportional to the square of the speed, as far as it is inertia.
+
+    Args:
+        inputs, rest_inputs: (k, u) N m or N, of the motion and at rest at its points.
+
+    Raises:
+        TooFastError: a longer motion needs less. InfeasibleControlError: the poses cannot be held either.
+    """
+    for each, used, held in zip(robot.actuators, *np.max(np.abs([inputs, rest_inputs]), axis=1), strict=True):
+        if held > each.effort:
+            raise InfeasibleControlError(
+                f"poses of the path need {held:.3g} {each.units[2]} of {each.name} at rest, above its limit of "
+                f"{each.effort:.3g}, however slow the motion is; choose another goal, or lower tensions."
+            )
+        if used > each.effort:
+            room = max(each.effort - held, 1e-9 * each.effort)
+            raise TooFastError(
+                f"the path needs {used:.3g} {each.units[2]} of {each.name}, above its limit of {each.effort:.3g}; take "
+                "more time for it.",
+                each.name, float(np.sqrt(max(used - held, room) / room)), f"the effort limit of {each.name}",
+            )  # fmt: skip
 
 
 class LinearFeedbackTracker:

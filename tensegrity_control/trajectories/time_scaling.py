@@ -25,7 +25,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.interpolate import PchipInterpolator
 
-from tensegrity_dynamics.errors import TensegrityError, unknown_name
+from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError, unknown_name
+
+
+class TooFastError(InfeasibleControlError):
+    """A path needs more than an actuator's rate, its effort, or what its motor can do (named in `limit`), so that it
+    takes longer by a factor."""
+
+    def __init__(self, message: str, actuator: str, factor: float, limit: str = "") -> None:
+        super().__init__(message)
+        self.factor, self.limit = factor, limit or f"the rate limit of {actuator}"
 
 
 class TimeLaw(ABC):

@@ -10,7 +10,9 @@ import pytest
 
 from tensegrity_control import make_controller
 from tensegrity_control.inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap
+from tensegrity_control.motion_planning.trajectory_tracking import check_efforts
 from tensegrity_control.registry import controller_class
+from tensegrity_control.trajectories.time_scaling import TooFastError
 from tensegrity_dynamics import load_robot
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_tools.runtime.delayed_loop import DelayedLoop
@@ -58,3 +60,27 @@ def test_what_cannot_be_held_is_refused_and_what_can_be_held_rests(name, control
         return
     with pytest.raises(TensegrityError, match=r"cannot be held .*effort.* (leg_1_(left|right)|B1)\b"):
         moved(name, 0.8, controller)
+
+
+@pytest.mark.parametrize("controller", ["task", "near_rigid"])
+def test_a_duration_that_takes_more_effort_than_there_is_is_lengthened(controller):
+    robot = with_share("single_strut", 1.05)
+    loop = DelayedLoop(robot, make_controller(controller, robot, period=PERIOD), PERIOD)
+    loop.run(5 * PERIOD)
+    end = loop.simulation.observe().pose[0] - [0.01, 0.0, 0.0]
+    planned = loop.control.plan_goal(loop.stamp, loop.control.make_goal(loop.stamp, end), duration=0.1)
+    assert "0.1 s requested" in planned.note and "needed by the effort limit of B" in planned.note
+    used = np.max(np.abs(planned.tracker.plan.inputs), axis=0)
+    assert np.all(used <= [each.effort for each in robot.actuators])
+    assert planned.duration < 1.5
+
+
+def test_poses_that_no_duration_makes_light_enough_are_refused_as_that():
+    robot = load_robot("single_strut")
+    held = np.array([[2.0, 1.0, 1.0], [3.0, 1.0, 1.0]])
+    weak = replace(robot, actuators=tuple(replace(each, effort=2.5) for each in robot.actuators))
+    with pytest.raises(TensegrityError, match=r"need 3 N m of B1 at rest, above its limit of 2\.5, however slow"):
+        check_efforts(weak, held, held)
+    with pytest.raises(TooFastError, match="take more time") as fast:
+        check_efforts(weak, held, held - [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
+    assert fast.value.factor == pytest.approx(np.sqrt(2.0))
