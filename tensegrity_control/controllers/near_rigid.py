@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.errors import InfeasibleControlError, TensegrityError
 from tensegrity_dynamics.mechanisms.dynamics.reduced_model import ReducedModel
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.numerics.types import Array
@@ -28,11 +28,15 @@ from ..motion_planning.near_rigid_tracker import NearRigidTracker, NearRigidWeig
 from ..motion_planning.strain_planner import own_floor, rest_at
 from ..motion_planning.trajectory_tracking import LinearFeedbackTracker
 from ..trajectories.splines import PiecewisePolynomial
+from ..trajectories.time_scaling import TooFastError
 from .elastic_torque_controller import ElasticTorqueController
 from .goal_controller import RestPoint, check_settings
 
 MAX_FADE = 0.5
 """s, longest transition from the held tensions to those of a plan; at most half of the motion."""
+LOWER = (1.2, 1.0)
+"""Parts of the stated floors that plans keep which cannot keep the tensions of the start: with a reserve for vibrations
+if possible."""
 
 
 class NearRigidController(ElasticTorqueController):
@@ -45,7 +49,8 @@ class NearRigidController(ElasticTorqueController):
             near a singularity are planned in other coordinates.
         period, rate_margin, brake_time, actuation: see `SampledController`.
         floor: N, tension floor of every cable (one value, or one per cable). None: the tensions at the start; for
-            robots that hang, in which no self-stress raises all tensions, the `minimum_tension` of the actuators.
+            robots that hang, in which no self-stress raises all tensions, and for motions on which these tensions
+            take more effort than there is, the `minimum_tension` of the actuators.
         ceiling: N, upper bound of tensions in plans; 0 for none.
         level: N, desired tension in plans; 0 for the smallest tensions above the floor. With several self-stresses see
             `self_stress_choice`.
@@ -110,11 +115,14 @@ class NearRigidController(ElasticTorqueController):
             each.tension_level = level or None
         super().__init__(robot, model, control_model, period, rate_margin, brake_time, actuation)
         start = self.model.stiffness * robot.model.initial_configuration[self.model.q_strains]
+        lower: tuple[Array, ...] = ()
         if floor is None:
             own = {each.drives: each.minimum_tension for each in robot.actuators}
             least = np.array([own.get(entry.name, 0.0) for entry in robot.model_as(MechanismModel).entries])
             floor = own_floor(model, np.array(robot.model.initial_configuration), start, least)
+            lower = tuple(np.minimum(part * least, floor) for part in LOWER) if np.all(least > 0.0) else ()
         self.floor = np.broadcast_to(np.asarray(floor, dtype=np.float64), start.shape)
+        self._floors = (self.floor, *lower)  # N, of plans: the first with which there is one
         if ceiling and not np.all(self.floor < ceiling):
             raise TensegrityError(
                 f"ceiling is {ceiling:.4g} N, but the floor of a cable is {np.max(self.floor):.4g} N."
@@ -198,12 +206,27 @@ class NearRigidController(ElasticTorqueController):
 
     def _tracked(self, model: NearRigidModel, trajectory: PiecewisePolynomial, q: Array) -> NearRigidTracker:
         """Tracker of a trajectory of the tracked coordinates from near q (nq,)."""
+        for k, floor in enumerate(self._floors):
+            try:
+                tracker = self._planned(model, trajectory, q, floor)
+                break
+            except TooFastError:
+                raise
+            except InfeasibleControlError:
+                if k == len(self._floors) - 1:
+                    raise
+        self._prepared(tracker, model)
+        return tracker
+
+    def _planned(
+        self, model: NearRigidModel, trajectory: PiecewisePolynomial, q: Array, floor: Array
+    ) -> NearRigidTracker:
+        """Tracker of a plan that keeps tension floors (c,) N. Raises TensegrityError: limits do not allow it."""
         tracker = NearRigidTracker(
-            self.robot, model.tracked, trajectory, period=self.period, floor=self.floor, weights=self.weights,
+            self.robot, model.tracked, trajectory, period=self.period, floor=floor, weights=self.weights,
             model=model, start=q,
         )  # fmt: skip
         self._check_plan(tracker.plan)
-        self._prepared(tracker, model)
         return tracker
 
     def _moved_anew(self, tracker: NearRigidTracker) -> NearRigidTracker:

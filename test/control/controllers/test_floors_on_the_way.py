@@ -13,6 +13,7 @@ from tensegrity_control import RobotState, make_controller
 from tensegrity_control.controllers.goal_controller import PlannedMotion
 from tensegrity_control.motion_planning import output_planner
 from tensegrity_dynamics import Robot, Simulation, load_robot, parse_robot
+from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_tools.runtime.delayed_loop import DelayedLoop, Delays
 
 
@@ -68,3 +69,19 @@ def test_a_plan_that_rests_below_a_floor_on_the_way_is_said_to(monkeypatch):
     planned, least = planned_past_a_kink(0.07)
     assert least < 0.99
     assert "on the way ef is below its tension floor" in planned.note
+
+
+def test_near_rigid_keeps_stated_floors_where_tensions_of_the_start_take_too_much_effort():
+    robot = parse_robot(PLANAR_ARM)
+    control, simulation = make_controller("near_rigid", robot, period=0.01), Simulation(robot)
+    control.reset(0.0, RobotState.of(simulation))
+    home = simulation.observe().pose[0]
+    planned = control.plan_goal(0.0, control.make_goal(0.0, home + [0.05, 0.0, -0.03]))
+    plan, model = planned.tracker.plan, control.model
+    tensions = model.stiffness * plan.positions[:, model.q_strains]
+    assert 1.15 * 30.0 < np.min(tensions) < 1.25 * 30.0 < 200.0 < np.min(control.floor)
+    assert np.max(np.abs(plan.inputs)) < 40.0
+    own = make_controller("near_rigid", robot, period=0.01, floor=control.floor)  # floors of the caller's are kept
+    own.reset(0.0, RobotState.of(simulation))
+    with pytest.raises(TensegrityError, match="at rest, above its limit of 40"):
+        own.plan_goal(0.0, own.make_goal(0.0, home + [0.05, 0.0, -0.03]))
