@@ -732,7 +732,8 @@ class QPController(SampledController):
         effort = None if self.solution is None else self.solution.effort
         if not self._settled.needed:
             in_time = self._bandwidth * affordable(self.period, foreseen, self._delayed)  # limits excite no vibrations
-            whole = rates if now.pace == 1.0 else self._task.by_row(tracker.values(now._replace(pace=1.0))[1])
+            paced = now.pace == 1.0 or acts >= clock.end
+            whole = rates if paced else self._task.by_row(tracker.values(now._replace(pace=1.0))[1])
             desired = self.guard.keep(desired, q, v, half, in_time, self.limits.strongest, effort, whole)
         if self._leads and tracker.shapes is not None:  # free motions and self-stress follow the shapes at rest
             shape, self.bounds.start = tracker.shape(here[0])
