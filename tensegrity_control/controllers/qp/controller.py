@@ -978,8 +978,7 @@ class QPController(SampledController):
         timing = self._timing
         late = max(acts - time, DELAYED * self.period)  # a delay may be unreported
         self.bounds.watch(time, acts, late + timing.held, timing.elapsed, self.stretch)
-        if self.guard.pace < math.inf:  # raised floors would push an output that hangs from the border
-            self.bounds.reserve[:] = 0.0
+        np.minimum(self.bounds.reserve, self.guard.spare, out=self.bounds.reserve)
 
     def _set_tensions(self, left: float) -> None:
         """Set floors and desired tensions; `left` is the fraction of their initial transition that remains."""

@@ -68,6 +68,7 @@ proportional to it."""
 SWEEPS = 30
 """Number of passes over the constraints that may act at the same time."""
 TINY = 1e-300
+NO_BOUND = np.array(np.inf)
 LEAST_PART = 0.3
 """Component of the lost direction above which messages name an axis."""
 
@@ -125,6 +126,8 @@ class SingularityGuard:
         distance: d as a fraction of d at the start, at the last evaluation.
         reason: why the output is held, "" if it is not.
         by_floors: whether tension floors were near at the last evaluation.
+        spare: (c,) N, largest reserve above tension floors: higher ones would push a robot that hangs near its floors;
+            infinite elsewhere.
         pace: of the reference that the law allows towards tension floors; infinite elsewhere.
         within: s, time in which the reference brakes from its full pace.
     """
@@ -145,7 +148,8 @@ class SingularityGuard:
         size = np.linalg.norm(authority, axis=1)
         self._rows = 1.0 / np.where(size > 0.0, size, 1.0)
         self._start, self.distance, self.reason, self._looked = 1.0, 1.0, "", FAR_LOOKS
-        self.pace, self.within, self._coming = np.inf, 0.0, 0.0
+        self.pace, self.within, self.spare = np.inf, 0.0, NO_BOUND
+        self._coming, self._acts = 0.0, False  # rate towards floors at full pace [1/s]; whether the law itself is near
         self._largest = float(np.linalg.norm(self._rows[:, None] * authority, 2))
         start, reserve = self._authority(), self.reserve.value()
         self._guards = start > NO_AUTHORITY
@@ -233,7 +237,7 @@ class SingularityGuard:
                     self.pace = max(_approach(gap - self.margin, approach / self.within, pace), 0.0) / approach
             steepness = pace if gap < 0.0 else brake / max(allowed + soft, TINY)
             shorts[k] = -steepness * rate - 2.0 * pace * (rate + allowed) - bend - float(slope @ desired)
-        if not np.any(shorts > 0.0):
+        if not np.any(shorts > 0.0) or (self.by_floors and not self._acts):
             return desired
         away = slopes @ mobility
         held = np.empty_like(shorts)
@@ -253,7 +257,7 @@ class SingularityGuard:
         Whether a measure is near depends on its own decrease in `elapsed` s. The distance from the tension floors is
         taken from the efforts (a,) of the last period first, and if that is near, from the best efforts.
         """
-        before, near_floors, self.by_floors = self._apart, self.by_floors, False
+        before, near_floors, self.by_floors, self.spare = self._apart, self.by_floors, False, NO_BOUND
         self._found = self.seen()
         self._apart = float(np.min(self._found))
         near = self._apart <= self._near(before - self._apart, elapsed, ahead)
@@ -265,13 +269,14 @@ class SingularityGuard:
             headroom = np.inf
             if near_floors or self._above <= within + IN_MOTION:
                 headroom = self.headroom.value() / self._headroom_start
+                self._acts = headroom <= self._near(before - headroom if near_floors else approach, elapsed, ahead)
             if near_floors:  # while the reference brakes, efforts and rates tell nothing
                 self._above = headroom
                 within = self._near(self._coming, 1.0, ahead + self.within) + IN_MOTION
             self.distance = min(self._apart, headroom)
             self.by_floors = headroom <= within and not (near and self._apart < headroom)
             if self.by_floors:
-                self._found = np.array([headroom])
+                self._found, self.spare = np.array([headroom]), self.headroom.above(headroom * self._headroom_start)
                 return headroom
         return self._apart if near else np.inf
 

@@ -86,6 +86,10 @@ class TensionHeadroom:
         arrays = self._equations.arrays
         return float(np.min((arrays.tension_0 + arrays.tension_1 @ effort - self.low) / self._scale))
 
+    def above(self, headroom: float) -> Array:
+        """(c,) N above the floors for a headroom; zero for one below zero."""
+        return max(headroom, 0.0) * self._scale
+
     def tightest(self) -> str:
         """Name of the cable nearest to its floor in the last solution."""
         arrays = self._equations.arrays
