@@ -60,7 +60,7 @@ class TrajectoryServer:
         self._node, self._failures = node, failures
         self._running: Any = None  # goal handle and the future that ends it
         self._ended: Future | None = None
-        self._arrival, self._planned_for = -np.inf, None  # its predicted end [s]; handle whose plan is in computation
+        self._arrival, self._planned_for = -np.inf, None  # its end, at least [s]; handle whose plan is in computation
         self._server = ActionServer(
             node, FollowTrajectory, "follow_trajectory", execute_callback=self.follow,
             goal_callback=lambda _: GoalResponse.ACCEPT, cancel_callback=self.cancel,
@@ -166,6 +166,7 @@ class TrajectoryServer:
             )  # fmt: skip
             self._running.publish_feedback(feedback)
         if status.phase == "moving":
+            self._arrival = max(self._arrival, node.now)  # a reference that waits for its robot ends later
             return
         if node.now < self._arrival - ROUNDING:  # a path may end where it began: the place does not tell
             self.finish(False, "; ".join(("the motion ended before its last waypoint", *status.relaxed)))

@@ -17,6 +17,7 @@ then that of the actual motion.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -126,6 +127,9 @@ def profile_named(name: str) -> type[MinimumJerk] | type[Cubic]:
 PEAK = 1.875
 """Ratio of the largest to the mean rate of the quintic from rest to rest."""
 
+LEAST_PACE = 0.1
+"""Least pace for which the end of a motion that waits is predicted."""
+
 
 class Progress(NamedTuple):
     """Progress of a plan: its time tau [s], the pace tau' (1 on schedule, 0 at rest) and tau'' [1/s]."""
@@ -148,10 +152,19 @@ class PathClock:
 
     @property
     def end(self) -> float:
-        """Time [s] at which the motion ends."""
+        """Time [s] at which the motion ends; for one that waits, at its present pace or `LEAST_PACE`."""
         if self._settle is not None:
             return self._settle[0] + self._settle[1]
+        if self._wait is not None and self._brake is None:
+            return self._end_of_wait(*self._wait)
         return self.begin + self._lost + self.duration if self._brake is None else self._brake[0] + self._brake[1]
+
+    def _end_of_wait(self, begin: float, before: float, pace: float, target: float, change: float) -> float:
+        """Time [s] at which a motion from plan time `before` [s] and a pace ends, whose pace changes to a target."""
+        left, ramp = self.duration - before, (target - pace) / change if change else 0.0
+        if (more := left - 0.5 * (pace + target) * ramp) >= 0.0:
+            return begin + ramp + more / max(target, LEAST_PACE)
+        return begin + 2.0 * left / (pace + math.sqrt(max(pace * pace + 2.0 * change * left, 0.0)))
 
     @property
     def brakes(self) -> bool:

@@ -145,10 +145,12 @@ def test_a_tolerance_that_nothing_can_be_compared_with_is_refused_by_name(name, 
         assert handle.end == "aborted" and name in task.result().reason
 
 
-@pytest.mark.parametrize("arrives", [False, True])
-def test_a_robot_that_lags_behind_gets_a_second_to_arrive(arrives):
+@pytest.mark.parametrize(("arrives", "slowed"), [(False, False), (True, False), (True, True)])
+def test_a_robot_that_lags_behind_gets_a_second_to_arrive(arrives, slowed):
     with cell("three_prism") as made:
         _, task = begun(made, [-0.002])
+        if slowed:  # the motion takes longer than was told, by more than this second
+            made.node.controller.motion_at(made.node.now)[0].wait(made.node.now, 0.2, 0.01)
         made.node.trajectories.errors = lambda _: (0.002, 0.0)
         rest(made)
         for _ in range(50):

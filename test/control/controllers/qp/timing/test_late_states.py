@@ -73,6 +73,8 @@ def test_a_motion_that_waits_moves_at_the_rate_that_it_says_and_comes_to_its_end
         middle, h = now + 0.5 * step, 1e-7
         rate = (clock.at(middle + h).time - clock.at(middle - h).time) / (2 * h)
         assert rate == pytest.approx(clock.at(middle).pace, abs=1e-4)
+        if pace > 0.1:
+            assert clock.at(clock.end - 1e-3).time < 1.0 and clock.at(clock.end + 1e-9).time == pytest.approx(1.0)
         now += step
     for _ in range(60):
         clock.wait(now, 1.0, slew)
