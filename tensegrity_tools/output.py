@@ -14,6 +14,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from tensegrity_dynamics.saved_file import save_file
 
@@ -129,7 +130,7 @@ def print_table(made: Table) -> None:
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], right: Sequence[int] = ()) -> Table:
     """Table; columns of numbers, and those listed in `right`, are right-aligned."""
     result = Table(
-        title=title, title_justify="left", title_style="bold", header_style="dim", box=None, pad_edge=False,
+        title=Text(title), title_justify="left", title_style="bold", header_style="dim", box=None, pad_edge=False,
         padding=(0, 2, 0, 0), show_header=any(columns),
     )  # fmt: skip
     for i, name in enumerate(columns):
@@ -137,7 +138,7 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], rig
         # names, types and numbers are not wrapped; the remaining width is for sentences
         plain_words = bool(rows) and all(len(str(row[i])) <= 32 or " " not in str(row[i]) for row in rows)
         result.add_column(
-            name, justify="right" if numbers or i in right else "left", overflow="fold", no_wrap=plain_words
+            Text(name), justify="right" if numbers or i in right else "left", overflow="fold", no_wrap=plain_words
         )
     for row in rows:
         result.add_row(*(escape(item if isinstance(item, str) else number(item)) for item in row))

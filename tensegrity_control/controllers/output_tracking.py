@@ -100,7 +100,8 @@ class OutputTrackingController(ElasticTorqueController):
     ) -> None:
         if plan not in PLANS:
             raise TensegrityError(unknown_name("plan", plan, PLANS))
-        check_ranges(("horizon", horizon, LEAST_ROWS * period, 60.0), ("replan", replan, period, 60.0))
+        if plan != "offline":
+            check_ranges(("horizon", horizon, LEAST_ROWS * period, 60.0), ("replan", replan, period, 60.0))
         self.weights = OutputWeights(output, position, rate, effort)
         super().__init__(robot, OutputModel(robot), OutputModel(robot), period, rate_margin, brake_time, actuation)
         self.replanning = None if plan == "offline" else Replanning(robot, horizon, replan, plan == "receding")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
@@ -14,6 +14,7 @@ import typer
 
 from tensegrity_dynamics.errors import TensegrityError, unknown_name
 from tensegrity_dynamics.robots.quantities import read_quantity
+from tensegrity_dynamics.robots.units import USUAL
 
 from ..experiments._progress import listening
 from ..output import console, print_json, print_table, progress, table, without_series, write_json
@@ -50,7 +51,7 @@ def experiment(
             print_json({each: module.DESCRIPTION for each, module in modules.items()})
             return
         rows = [
-            (each, module.DESCRIPTION, ", ".join(f"{key}={_short(value)}" for key, value in options_of(module).items()))
+            (each, module.DESCRIPTION, ", ".join(f"{key}={value}" for key, value in _options_with_units(module)))
             for each, module in modules.items()
         ]
         print_table(table("experiments", ("name", "", "options for --set"), rows))
@@ -105,6 +106,13 @@ def options_of(module: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _options_with_units(module: Any) -> Iterator[tuple[str, str]]:
+    """Name and default with its SI unit of every option: ("rod", "1 m")."""
+    for key, value in options_of(module).items():
+        kind = getattr(module, "QUANTITIES", {}).get(key, "number")
+        yield key, f"{_short(value)} {next(iter(USUAL.get(kind, {})), '')}".strip()
+
+
 def _short(value: object) -> object:
     """Number with at most six digits: 0.0381 for 1.5 inch."""
     return f"{value:g}" if isinstance(value, float) else value
@@ -135,8 +143,9 @@ def _option(item: str, text: str, usual: Any, quantity: str, may_be_zero: bool) 
             raise TensegrityError(f"--set {item!r}: write yes or no.")
         return text.lower() in ("yes", "true")
     value = read_quantity(text, quantity, f"--set {item!r}")
-    if value < 0.0 or (usual > 0 and not may_be_zero and not value > 0.0):
-        raise TensegrityError(f"--set {item!r}: give a value above zero.")
+    above = usual > 0 and not may_be_zero
+    if value < 0.0 or (above and value == 0.0):
+        raise TensegrityError(f"--set {item!r}: give {'a value above zero' if above else 'zero or a value above it'}.")
     if isinstance(usual, int) and value != int(value):
         raise TensegrityError(f"--set {item!r}: give a whole number.")
     return type(usual)(value)

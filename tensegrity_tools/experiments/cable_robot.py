@@ -41,7 +41,8 @@ from ..output import panels, save_picture, table
 
 NAME = "cable_robot"
 DESCRIPTION = "tensions of the suspended cable robot along a path, and its pose with pulleys beside point anchors"
-QUANTITIES = {"reach": "length", "level": "force", "duration": "time"}
+QUANTITIES = {"reach": "length", "turn": "angle", "level": "force", "duration": "time"}
+MAY_BE_ZERO = ("turn", "duration")
 PERIOD = 0.005
 """Control period of `qp` [s]."""
 WAYPOINTS = 401
@@ -51,14 +52,14 @@ CHECKED = 12
 
 
 def run(
-    robot: str = "cable_robot", reach: float = 0.5, turn: float = 12.0, level: float = 20.0, points: int = 400,
-    duration: float = 12.0,
+    robot: str = "cable_robot", reach: float = 0.5, turn: float = np.radians(12.0), level: float = 20.0,
+    points: int = 400, duration: float = 12.0,
 ) -> dict[str, Any]:  # fmt: skip
     """Run the experiment, see the module docstring.
 
     Args:
         robot: shipped robot or file whose output is suspended only by cables.
-        reach: diameter of the path in x and y [m]. turn: amplitude of the rotations [deg].
+        reach: diameter of the path in x and y [m]. turn: amplitude of the rotations [rad].
         level: desired tension [N]. points: number of points of the path.
         duration: duration of the motion in simulation [s]; 0: no simulation.
     """
@@ -67,7 +68,7 @@ def run(
     equilibria = MechanismEquilibriumMap(loaded)
     home = equilibria.home
     shares = np.linspace(0.0, 1.0, points + 1)
-    poses = [_pose(home.pose, float(share), reach, np.radians(turn)) for share in shares]
+    poses = [_pose(home.pose, float(share), reach, turn) for share in shares]
     tensions, exact, straight = [], [], []
     for position, quaternion in poses:
         q = hanging_position(model, output, position, quaternion)
@@ -104,7 +105,7 @@ def run(
         moving = []
         for (position, quaternion), wrench, own in zip(
             poses,
-            _inertial_wrenches(loaded, home.pose, shares, reach, np.radians(turn), duration),
+            _inertial_wrenches(loaded, home.pose, shares, reach, turn, duration),
             tensions,
             strict=True,
         ):

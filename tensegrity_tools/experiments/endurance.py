@@ -25,7 +25,7 @@ from ..runtime.delayed_loop import DelayedLoop, Delays, freezes
 from ._progress import report
 
 DESCRIPTION = "random goals for minutes or hours with delays, freezes and switches of controllers, from a seed"
-QUANTITIES = {"duration": "time", "stretch": "time"}
+QUANTITIES = {"duration": "time", "period": "time", "reach": "length", "stretch": "time"}
 MOST = 3
 """Largest total delay of states and commands [periods]."""
 FROZEN, SPACING = (0.1, 0.5), 3.0

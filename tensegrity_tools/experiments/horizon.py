@@ -29,6 +29,15 @@ from ._progress import figures, report
 from ._runs import plant_of
 
 DESCRIPTION = "offline plan, receding horizon and `qp` on the same motion: error, effort and planning time"
+QUANTITIES = {
+    "move": "length",
+    "duration": "time",
+    "push": "force",
+    "period": "time",
+    "horizon": "time",
+    "replan": "time",
+}
+MAY_BE_ZERO = ("push", "error")
 AFTER = 0.5
 """Duration after the motion [s]."""
 SIMULATED = 1e-3  # longest step of the simulation [s]

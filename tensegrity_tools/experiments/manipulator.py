@@ -154,6 +154,8 @@ def run(
         if laws:
             row["laws"] = _laws(robot, spline, rest, floor, name, each_case)
         rows.append(row)
+    if not any(row.get("ours") or row.get("laws") for row in rows):
+        raise TensegrityError("these options leave nothing to run; leave out plans=no, laws=no or cases.")
     return {
         "experiment": NAME,
         "height_m": HEIGHT,

@@ -20,6 +20,7 @@ from tensegrity_control.laws.near_rigid_law import NearRigidLaw
 from tensegrity_control.motion_planning.near_rigid_model import NearRigidModel
 from tensegrity_control.trajectories.splines import HermiteSpline
 from tensegrity_dynamics import load_robot
+from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.body_poses import BodyPoses
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
 from tensegrity_dynamics.numerics.types import Array
@@ -146,10 +147,16 @@ def run(
             points = waypoints(NearRigidModel(robot, TRACKED))
             control = planned_control(robot, "near_rigid", points, None, period, "cubic", {"actuation": "effort"})
             for label in chosen:
-                if round(PLANTS[label].get("delay", period) / period) > 0:  # a delay below the period has no effect
-                    report(f"{young / 1e6:g} MPa, {1e3 * period:g} ms, plant {label!r}")
-                    row = _ours(variants, young, period, label, nodes, file, control, steady)
-                    ours.append(figures("planned", row))
+                part = f"{young / 1e6:g} MPa, {1e3 * period:g} ms, plant {label!r}"
+                late = PLANTS[label].get("delay", period) / period
+                if not np.isclose(late, max(1, round(late))):
+                    figures(part, {"left out": "no whole number of periods"})
+                    continue
+                report(part)
+                row = _ours(variants, young, period, label, nodes, file, control, steady)
+                ours.append(figures("planned", row))
+    if not (ours or printed):
+        raise TensegrityError("these options leave nothing to run; leave out plans=no, laws=no, periods or plants.")
     return {
         "experiment": NAME,
         "stress_at_the_start_Pa": stress,
@@ -255,8 +262,11 @@ def render(result: dict[str, Any], console: Console) -> None:
     rows: list[tuple[str, ...]] = []
     for row in result["printed_law"]:
         phi, psi = row["largest_error_rad"]
-        printed = row["printed_error_rad"] or (float("nan"),) * 2
-        figures = (f"{printed[0]:.2e}", f"{phi:.2e}", f"{printed[1]:.2e}", f"{psi:.2e}")
+        printed = [f"{error:.2e}" for error in row["printed_error_rad"] or ()] or [
+            "",
+            "",
+        ]  # only of the moduli of the table
+        figures = (printed[0], f"{phi:.2e}", printed[1], f"{psi:.2e}")
         rows.append((f"{1e-6 * row['young_Pa']:g}", *figures, f"{row['least_strain_over_floor']:.4f}"))
     heads: tuple[str, ...] = ("E [MPa]", "printed phi", "ours", "printed psi", "ours", "least strain / floor")
     if rows:
@@ -266,7 +276,7 @@ def render(result: dict[str, Any], console: Console) -> None:
         result["error_ratios"], result["printed_law"], result["printed_law"][1:], strict=False
     ):  # fmt: skip
         console.print(
-            f"errors shrink by {ratio[0]:.1f} (phi) and {ratio[1]:.1f} (psi) from {1e-6 * one['young_Pa']:g} to "
+            f"errors shrink by {ratio[0]:.3g} (phi) and {ratio[1]:.3g} (psi) from {1e-6 * one['young_Pa']:g} to "
             f"{1e-6 * other['young_Pa']:g} MPa.",
             highlight=False,
         )

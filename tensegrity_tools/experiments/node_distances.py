@@ -28,6 +28,7 @@ from ..output import panels, save_picture, table
 
 NAME = "node_distances"
 DESCRIPTION = "004: figures 2 to 5, node distances beside node positions, all pairs beside connected ones"
+QUANTITIES = {"duration": "time"}
 SIZES = (6, 10, 14)
 """Numbers of rods of the structures; the document continues in steps of four to 30 (`run(sizes=...)`)."""
 LARGE = (100, 1000)

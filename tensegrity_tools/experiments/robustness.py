@@ -89,6 +89,7 @@ CASES = (
          push=PUSH),
 )  # fmt: skip
 QUANTITIES = {"push": "force", "reach": "length"}
+MAY_BE_ZERO = ("error", "payload", "push", "seed")
 REACH = 0.04
 """Range of random starts and goals [m]."""
 

@@ -28,8 +28,10 @@ from ..runtime.rolling_run import RollingLoop, roll_through_nodes
 NAME = "rolling"
 DESCRIPTION = "003: six bars roll, what every cable does on all 20 faces, and a tour in truth and estimated"
 GOALS = ((1.0, 0.0), (0.0, 0.0), (0.0, 1.0), (0.0, 0.0), (-0.7071, -0.7071), (0.0, 0.0))
-SLOPE = 5.0
-"""Angle of the slope, which falls along x [deg]."""
+SLOPE = np.radians(5.0)
+"""Angle of the slope, which falls along x [rad]."""
+QUANTITIES = {"slope": "angle"}
+MAY_BE_ZERO = ("slope",)
 PROTOTYPE: tuple[dict[str, Any], ...] = (
     {"rest_m": 0.50, "tips_below_m": 0.32, "rolls": "onto n1-n6-n10, 0.52 m away"},
     {"rest_m": 0.55, "tips_below_m": 0.39, "rolls": "does not come to lie on a closed face"},
@@ -57,7 +59,7 @@ def run(
         nodes: whether two runs with the nodes are included. goals: goal positions of a tour (2,) [m].
         faces: whether the tables of faces are computed.
         mpc: whether one goal is also reached by model predictive control, compared with the gait of one cable.
-        solver: solver of the model predictive control. slope: angle of the slope of the second three tours [deg].
+        solver: solver of the model predictive control. slope: angle of the slope of the second three tours [rad].
     """
     robot = load_robot(ROBOT)
     rolls = RollMap(robot)
@@ -71,7 +73,7 @@ def run(
         for sees, plant, what in (("truth", None, "truth"), ("rest", None, "estimated"),
                                   ("rest", other, "estimated, bars 10 % lighter, friction 0.4")):  # fmt: skip
             loop = RollingLoop(ground, plant=plant, sees=sees, rolls=roll_map)
-            where = f"{angle:g} deg" if angle else "level"
+            where = f"{np.degrees(angle):g} deg" if angle else "level"
             result["tours"].append({"state": what, "ground": where, "goals": tour_rows(loop, desired)})
     result["control"] = [control_row(robot, rolls, name, solver) for name in CONTROLLERS] if mpc else []
     result["speeds"] = [roll_speeds(robot, rolls, name) for name in CONTROLLERS] if mpc else []
@@ -93,9 +95,9 @@ def roll_tables(rolls: RollMap) -> dict[str, Any]:
 
 
 def tilted(robot: Robot, angle: float) -> Robot:
-    """Copy of the robot on a slope [deg] that falls along x."""
+    """Copy of the robot on a slope [rad] that falls along x."""
     structure = robot.structure
-    return replace(robot, model=replace(structure, ground=replace(structure.ground, slope=np.radians(angle))))
+    return replace(robot, model=replace(structure, ground=replace(structure.ground, slope=angle)))
 
 
 def prototype_rows(robot: Robot) -> list[dict[str, Any]]:

@@ -24,6 +24,7 @@ from ..output import panels, save_picture, table
 NAME = "variants"
 DESCRIPTION = "the compliant variants of the involute joint against each other, figures 5.5 and 5.6 of 000"
 
+QUANTITIES = {"step": "time", "duration": "time"}
 VARIANTS = ("epsilon", "u", "length")
 YOUNG, TORQUES, DURATION, STEP = 50e6, (0.1001, 0.1, 0.1), 1.0, 1e-4
 SAMPLES = 200

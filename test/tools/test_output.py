@@ -47,3 +47,10 @@ def test_figures_are_printed_and_series_are_not() -> None:
     assert without_series(result) | {"pose": None} == {
         "error": 0.5, "pose": None, "cases": [{"name": "a", "end": [1.0, 2.0]}], "rows": [["a", 1.0]] * 70,
     }  # fmt: skip
+
+
+def test_units_in_brackets_are_printed_in_titles_and_heads() -> None:
+    text = io.StringIO()
+    Console(file=text, width=200).print(output.table("errors [mm]", ("period [ms]", "until [s]"), [("5", "2")]))
+    title, heads = (line.strip() for line in text.getvalue().split("\n")[:2])
+    assert (title, heads) == ("errors [mm]", "period [ms]  until [s]")

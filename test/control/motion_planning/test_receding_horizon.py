@@ -113,3 +113,7 @@ def test_what_cannot_be_planned_anew_is_refused_by_name(strut):
         make_controller("task", strut, plan="recedin")
     with pytest.raises(TensegrityError, match=r"horizon is 0\.01"):
         make_controller("task", strut, plan="receding", actuation="effort", horizon=0.01)
+
+
+def test_offline_plans_take_any_period_since_they_use_no_horizon(strut):
+    assert make_controller("task", strut, period=0.05).period == 0.05
