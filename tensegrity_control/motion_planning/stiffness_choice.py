@@ -112,6 +112,12 @@ class StiffnessChoice:
         return tension
 
     def _refuse(self, q: Array, tension: Array, low: Array, high: Array) -> None:
+        if not self.model.self_stresses(q, tension)[1].shape[1]:
+            raise TensegrityError(
+                f"the cables have no self-stress that could hold a stiffness of {self.stiffness:.4g} N/m: it is "
+                f"{self.model.value(q, tension):.4g} N/m along {np.round(self.model.direction, 3).tolist()} here, "
+                "whatever their tensions. Set `stiffness` to 0."
+            )
         least, most = self.range(q, tension, low, high)
         because = f" ({', '.join(self.pressing)})" if self.pressing else ""
         raise TensegrityError(

@@ -221,7 +221,7 @@ class QPController(SampledController):
             "singularity": singularity,
         }  # fmt: skip
         self.bounds = TensionBounds(self.program, self._own_floor)
-        self._at = np.array(robot.model.initial_configuration)
+        self._at = self._equilibrium()[0] if stiffness > 0.0 else np.array(robot.model.initial_configuration)
         self._stiff: HeldStiffness | None = None
         self.solution: MotionSolution | None = None
         self.set_gains(**self._gains)

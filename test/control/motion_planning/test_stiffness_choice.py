@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import qp_loop
+from planar_arm import PLANAR_ARM
 
-from tensegrity_control import make_controller
+from tensegrity_control import RobotState, make_controller
 from tensegrity_control.motion_planning.stiffness_choice import StiffnessChoice
-from tensegrity_dynamics import Simulation, load_robot
+from tensegrity_dynamics import Simulation, load_robot, parse_robot
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.kinematics.independent_coordinates import wrench_jacobian
 from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibriumSolver
@@ -20,6 +21,21 @@ from tensegrity_tools.experiments.stiffness import LoadedShapes
 
 DIRECTION = np.array([1.0, 0.5, 0.0])
 LOW, HIGH = np.full(4, 10.3), np.full(4, 60.0)
+
+BOOM = """
+kind: mechanism
+name: boom
+gravity: [0, 0, -9.81]
+bodies: {boom: {shapes: [{kind: box, size: [0.04, 0.04, 0.8], mass: 2, frame: {at: [0, 0, 0.4]}}]}}
+joints: [{name: hinge, kind: revolute, parent: world, body: boom, axis: [0, 1, 0], start: ["60 deg"]}]
+cables:
+  - {name: hoist, body: world, at: [-0.3, 0, 0.9], block_axis: [0, 0, 1], pulley_axis: [0, 1, 0], pulley_radius: 0.03,
+     young: "5 GPa", damping: "10 MPa s", cable_radius: "1 mm", length: 3, strain: 0.001,
+     anchor: {body: boom, at: [0, 0, 0.7]}, block: [{kind: cube, size: [0.04], density: 1000}],
+     pulley: [{kind: cylinder, size: [0.03, 0.01], density: 1000}]}
+actuators: [{drives: hoist, position: [-20, 20], rate: 10, effort: "4 N m", minimum_tension: 3}]
+outputs: [{name: tip, body: boom, frame: {at: [0, 0, 0.8]}, controlled: [z]}]
+"""
 
 
 @cache
@@ -89,6 +105,20 @@ def test_a_stiffness_within_reach_is_found_and_one_beyond_refused_with_the_range
         make_controller("qp", robot, stiffness=500.0, stiffness_x=1.0, stiffness_z=0.0, ceiling=60.0)
     with pytest.raises(TensegrityError, match="not all zero"):
         make_controller("qp", robot, stiffness=50.0, stiffness_z=0.0)
+
+
+def test_the_range_of_a_robot_that_sags_is_that_of_its_shape_at_rest():
+    robot = parse_robot(PLANAR_ARM)
+    state = RobotState.of(Simulation(robot))
+    control = make_controller("qp", robot, period=0.004, stiffness=19000.0, stiffness_x=1.0, stiffness_z=0.0)
+    control.reset(0.0, state)  # at the positions of the file it would be 18.2 to 18.5 kN/m
+    with pytest.raises(TensegrityError, match=r"from 1\.897e\+04 to 1\.924e\+04 N/m"):
+        make_controller("qp", robot, stiffness=18400.0, stiffness_x=1.0, stiffness_z=0.0)
+
+
+def test_a_robot_without_a_self_stress_is_refused_with_the_stiffness_that_it_has():
+    with pytest.raises(TensegrityError, match="no self-stress that could hold a stiffness of 50 N/m: it is .* N/m"):
+        make_controller("qp", parse_robot(BOOM), stiffness=50.0, stiffness_x=1.0)
 
 
 def test_no_cables_hold_no_stiffness():
