@@ -143,10 +143,11 @@ class DelayedLoop:
         return float(np.min(np.array(self.tensions) / np.where(floors > 0.0, floors, 1.0)))
 
     def switch(self, control: Controller) -> None:
-        """Let another controller take over from the last received state."""
-        before, self.control = self.control, control
+        """Let another controller take over from the last received state. Raises TensegrityError: it refuses the state,
+        and the present one continues."""
         wait_for_robot(control)
         control.reset(self.stamp, self._seen)
+        before, self.control = self.control, control
         if before.status(self.stamp).phase == "stopped":
             control.stop(self.stamp)  # type: ignore[attr-defined]
 

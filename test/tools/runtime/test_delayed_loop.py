@@ -123,3 +123,14 @@ def test_least_tension_of_a_structure_does_not_count_its_bars():
     floors = robot.model.tension_floors(robot.actuators)
     least = min(seen[name] / (floors.get(name) or 1.0) for name in robot.model.tension_names)
     assert min(seen.values()) < 0.0 < loop.least() <= least * (1.0 + 1e-9)
+
+
+def test_a_controller_that_refuses_the_state_leaves_the_present_one_in_place():
+    robot = load_robot("biglide")
+    loop = DelayedLoop(robot, make_controller("qp", robot, period=0.01), 0.01, Delays())
+    loop.run(0.05)
+    present = loop.control
+    with pytest.raises(TensegrityError, match="prism"):
+        loop.switch(make_controller("tendon_length", load_robot("three_prism")))
+    assert loop.control is present
+    loop.run(0.05)
