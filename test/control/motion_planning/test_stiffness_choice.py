@@ -117,7 +117,7 @@ def test_the_range_of_a_robot_that_sags_is_that_of_its_shape_at_rest():
 
 
 def test_a_robot_without_a_self_stress_is_refused_with_the_stiffness_that_it_has():
-    with pytest.raises(TensegrityError, match="no self-stress that could hold a stiffness of 50 N/m: it is .* N/m"):
+    with pytest.raises(TensegrityError, match=r"no self-stress that could hold a stiffness of 50 N/m: it is .* N/m"):
         make_controller("qp", parse_robot(BOOM), stiffness=50.0, stiffness_x=1.0)
 
 
