@@ -886,6 +886,7 @@ class QPController(SampledController):
         self._retreat.begin(why, goal, for_good)
         self._note = f"braked, and held by the actuators' impedances alone: {why}"
         self._stuck = self._more_late = 0.0  # without commands nothing is measured
+        self._obstacle.unlearn()  # a push that the robot did not stand is over when it goes on
         self._version += 1
 
     def hold(self, now: float) -> None:

@@ -4,7 +4,7 @@ A load that grows is learned (`learned_force`), and the output returns to its re
 obstacle moves no output: learned as a load, its force would grow up to the limits of the efforts. So an output counts
 as held back that is farther than `RESISTS` from its reference, moves slower than learning a load would let it, and
 approaches the reference with less than `CLOSES` of that rate, for `LASTS` time constants of learning. What was learned
-since it was within `FOLLOWS` is no load and is forgotten.
+since it was within `FOLLOWS` for one time constant is no load and is forgotten.
 """
 
 from __future__ import annotations
@@ -39,12 +39,16 @@ class ObstacleWatch:
 
     def begin(self) -> None:
         """Begin anew, with nothing learned and without reports."""
-        self._before[:], self._acts_since = 0.0, -math.inf
+        self._before[:], self._followed, self._acts_since = 0.0, 0.0, -math.inf
         self.forget()
 
     def forget(self) -> None:
         """Forget what was found; a new motion begins."""
         self.found, self._held = False, 0.0
+
+    def unlearn(self) -> None:
+        """Forget what was learned since the output followed its reference."""
+        self._force[:] = self._before
 
     def acted(self, begin: float) -> None:
         """Note a report: a command acts from `begin` [s] on."""
@@ -61,9 +65,11 @@ class ObstacleWatch:
         """
         if not distance > RESISTS or on_purpose:
             self._held = 0.0
-            if distance < FOLLOWS:
+            self._followed = self._followed + elapsed if distance < FOLLOWS else 0.0
+            if self._followed * learning > 1.0:  # a motion that begins beside an old goal has not followed yet
                 self._before[:] = self._force
             return False
+        self._followed = 0.0
         off = error @ error
         moves = rate @ error >= CLOSES * learning * off or rate @ rate >= learning * learning * off
         if moves or self._unheard <= time - self._acts_since < math.inf:
@@ -72,5 +78,6 @@ class ObstacleWatch:
         self._held += elapsed
         if self.found or not self._held * learning > LASTS:
             return False
-        self._force[:], self.found = self._before, True
+        self.unlearn()
+        self.found = True
         return True

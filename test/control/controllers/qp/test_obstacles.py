@@ -7,7 +7,8 @@ import pytest
 from qp_loop import Loop
 
 from tensegrity_control import make_controller
-from tensegrity_dynamics import Simulation, parse_robot
+from tensegrity_dynamics import Simulation, load_robot, parse_robot
+from tensegrity_tools.runtime.delayed_loop import DelayedLoop
 
 ARM = """
 kind: mechanism
@@ -45,3 +46,19 @@ def test_a_goal_in_the_ground_presses_gently_and_the_next_one_is_reached(period)
     assert any("holds the output back" in each or "out of reach" in each for each in control.relaxed())
     loop.run(control.set_goal(loop.time, home).duration + 3.0)
     np.testing.assert_allclose(loop.simulation.observe().pose[0], home, atol=1e-3)
+
+
+def test_after_a_push_that_the_loop_did_not_stand_goals_are_reached():
+    robot = load_robot("three_rrr")
+    loop = DelayedLoop(robot, make_controller("qp", robot, period=0.01), 0.01)
+    loop.run(0.2)
+    home = loop.simulation.observe().pose
+    loop.simulation.apply_forces({robot.output.body: [150.0, 0.0, 0.0]})
+    loop.run(0.5)
+    assert "held by the actuators' impedances alone" in loop.control.relaxed()[0]
+    loop.simulation.apply_forces(None)
+    loop.run(1.0)
+    accepted = loop.control.set_goal(loop.stamp, *home)
+    loop.run(accepted.duration + 2.0)
+    assert not loop.control.relaxed()  # it was "something holds it back": the force of the push, still in its program
+    assert robot.output.distance(home, loop.simulation.observe().pose)[0] < 2e-4
