@@ -149,10 +149,10 @@ class OutputTrackingController(ElasticTorqueController):
         that is below its floor on the way also at rest, though not at the start.
 
         The change of the tensions from those at rest is at least proportional to the speed (by dampers; to its square
-        by inertia).
+        by inertia). Half of the tolerance of `TensionFloor` is left to what happens on the way.
         """
         floors = self.robot.model.tension_floors(self.robot.actuators)
-        floors = {name: (1.0 - TOLERANCE) * floor for name, floor in floors.items() if floor > 0.0}
+        floors = {name: (1.0 - 0.5 * TOLERANCE) * floor for name, floor in floors.items() if floor > 0.0}
         if not floors:
             return 1.0, "", ""
         plan, model = tracker.plan, tracker.model

@@ -46,7 +46,7 @@ LINE_SPACING = 0.02
 LINE_TURN = 0.05
 """rad between two equilibria along a line with rotations."""
 MIN_PIECES = 2
-GUESS_MISS, DIP = 1e-5, 0.005
+GUESS_MISS, DIP = 1e-5, 0.002
 """Allowed deviation of interpolated equilibria from the line [m and rad], and fraction of its floor by which their
 tension may be below it; above them their number is doubled."""
 WITHIN = 4

@@ -61,7 +61,7 @@ def planned_past_a_kink(aside: float = 0.05) -> tuple[PlannedMotion, float]:
 def test_where_tensions_of_a_path_reach_their_floors_the_plan_keeps_them_in_a_usual_duration():
     planned, least = planned_past_a_kink()
     assert 0.99 < least < 1.03
-    assert planned.duration < 5.0  # it was 120 s, at 0.98 of the floor
+    assert planned.duration < 7.0  # it was 120 s, at 0.98 of the floor
 
 
 def test_a_plan_that_rests_below_a_floor_on_the_way_is_said_to(monkeypatch):
