@@ -37,6 +37,7 @@ def follow(
 ) -> None:
     """Move the output or actuators of the running robot along a trajectory, after a motion to its first waypoint."""
     from tensegrity_control import load_trajectory
+    from tensegrity_control.controllers.goal_controller import MAX_DURATION
     from tensegrity_control.trajectories.pose_trajectory import moved_columns, pose_waypoints
     from tensegrity_dynamics import Simulation, load_robot
 
@@ -60,6 +61,11 @@ def follow(
         raise TensegrityError(
             f"{file}: {error} One of the actuators has columns named as they are: {actuators}."
         ) from None
+    if waypoints[-1][0] > MAX_DURATION:
+        raise TensegrityError(
+            f"{file}: the motion takes {waypoints[-1][0]:.4g} s, and one motion at most {MAX_DURATION:g} s; cut the "
+            "file into shorter ones."
+        )
     origin = np.zeros(3)
     if relative or (turns_only and check_only):
         loaded.output  # noqa: B018 - raises where there is none

@@ -136,6 +136,14 @@ def test_an_unreachable_waypoint_is_named_with_its_line(tmp_path: Path, capsys: 
     assert status == 0 and json.loads(said)["waypoints"] == 3
 
 
+def test_a_motion_longer_than_controllers_take_is_refused_by_the_check(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "columns: [t, x, y, z]\nrows:\n- [0, 0, 0, 0]\n- [5000, 0, 0, 0.001]\n"
+    status, said = follow(text, tmp_path, capsys, "--relative")
+    assert status == 1 and "the motion takes 5000 s, and one motion at most 600 s" in said
+
+
 def test_columns_of_actuators_beside_those_of_the_output_are_refused_as_such(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -62,6 +62,8 @@ NO_AUTHORITY = 1e-9
 LEAST_AUTHORITY = 1e-3
 """Fraction of the largest singular value, with rows of equal norm, below which axes cannot be controlled separately: an
 effort along one of them would need the exact balance of efforts a thousand times larger, which no motor achieves."""
+ROUNDING = 1e-12
+"""Fraction of it that counts as zero."""
 WEAK = 0.02
 """Fraction of the largest singular value below which a direction of the output is reported as slow, since its speed is
 proportional to it."""
@@ -177,12 +179,14 @@ class SingularityGuard:
         size = np.linalg.norm(efforts, axis=1)
         directions, values, _ = np.linalg.svd(efforts / np.where(size > 0.0, size, 1.0)[:, None])
         if efforts.shape[0] <= efforts.shape[1] and values[-1] < LEAST_AUTHORITY * values[0]:
-            axes, ratio = self._axes_of(directions[:, -1]), values[0] / max(values[-1], 1e-300)
+            axes, share = self._axes_of(directions[:, -1]), float(values[-1] / values[0])
+            takes = "is not possible"
+            if share > ROUNDING:
+                takes = f"takes {1.0 / share:.1g} times the effort of other directions"
             raise TensegrityError(
                 f"{self._equations.robot.name} is in a singular configuration: to move {' and '.join(axes)} of its "
-                f"output independently takes {ratio:.1g} times the effort of other directions. Start it in another "
-                f"configuration, remove {' or '.join(axes)} from `controlled` of the output, or move the robot by its "
-                "actuators first (controller joint_position)."
+                f"output independently {takes}. Start it in another configuration, remove {' or '.join(axes)} from "
+                "`controlled` of the output, or move the robot by its actuators first (controller joint_position)."
             )
 
     def slow_axes(self) -> list[str]:

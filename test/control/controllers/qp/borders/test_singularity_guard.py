@@ -258,6 +258,13 @@ def test_a_robot_that_is_stretched_already_is_refused_by_name():
             control.reset(0.0, RobotState(q=state.q, v=state.v))
 
 
+def test_an_arm_stretched_across_the_axes_is_refused_without_a_figure():
+    robot = parse_robot(ARM.replace('start: ["60 deg"]', 'start: ["0 deg"]'), "straight.yaml")
+    control, state = make_controller("qp", robot), Simulation(robot).state
+    with pytest.raises(TensegrityError, match=r"to move . and . of its output independently is not possible\. Start"):
+        control.reset(0.0, RobotState(q=state.q, v=state.v))
+
+
 PLATE = """
 kind: mechanism
 name: hung_plate
