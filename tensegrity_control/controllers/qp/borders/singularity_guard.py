@@ -128,8 +128,8 @@ class SingularityGuard:
         distance: d as a fraction of d at the start, at the last evaluation.
         reason: why the output is held, "" if it is not.
         by_floors: whether tension floors were near at the last evaluation.
-        spare: (c,) N, largest reserve above tension floors: higher ones would push a robot that hangs near its floors;
-            infinite elsewhere.
+        spare: (c,) N, largest reserve above tension floors where the last motion was braked before them: higher ones
+            would push a robot that hangs off that border; infinite elsewhere.
         pace: of the reference that the law allows towards tension floors; infinite elsewhere.
         within: s, time in which the reference brakes from its full pace.
     """
@@ -152,6 +152,7 @@ class SingularityGuard:
         self._start, self.distance, self.reason, self._looked = 1.0, 1.0, "", FAR_LOOKS
         self.pace, self.within, self.spare = np.inf, 0.0, NO_BOUND
         self._coming, self._acts = 0.0, False  # rate towards floors at full pace [1/s]; whether the law itself is near
+        self._braked = False  # whether floors brake the reference, or did so at the end of its last motion
         self._largest = float(np.linalg.norm(self._rows[:, None] * authority, 2))
         start, reserve = self._authority(), self.reserve.value()
         self._guards = start > NO_AUTHORITY
@@ -239,6 +240,10 @@ class SingularityGuard:
                 self._coming = approach = max(-float(slope @ reference), 0.0)
                 if approach > TINY:  # a margin before that of the output
                     self.pace = max(_approach(gap - self.margin, approach / self.within, pace), 0.0) / approach
+                if reference.any():
+                    self._braked = self.pace < 1.0
+                if self._braked:
+                    self.spare = self.headroom.above(found * self._headroom_start)
             steepness = pace if gap < 0.0 else brake / max(allowed + soft, TINY)
             shorts[k] = -steepness * rate - 2.0 * pace * (rate + allowed) - bend - float(slope @ desired)
         if not np.any(shorts > 0.0) or (self.by_floors and not self._acts):
@@ -280,7 +285,7 @@ class SingularityGuard:
             self.distance = min(self._apart, headroom)
             self.by_floors = headroom <= within and not (near and self._apart < headroom)
             if self.by_floors:
-                self._found, self.spare = np.array([headroom]), self.headroom.above(headroom * self._headroom_start)
+                self._found = np.array([headroom])
                 return headroom
         return self._apart if near else np.inf
 
