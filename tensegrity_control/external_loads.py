@@ -82,8 +82,7 @@ class HeldPayloads:
 
     def attach(self, name: str, body: str, mass: float, at: ArrayLike, inertia: ArrayLike) -> None:
         """As `Simulation.attach`. Raises TensegrityError if a value is invalid."""
-        numbers = (np.array(each, dtype=np.float64) for each in (at, inertia))
-        self.payloads[name] = Payload(name, body, float(mass), *numbers)
+        self.payloads[name] = Payload(name, body, mass, at, inertia)  # type: ignore[arg-type]
 
     def detach(self, name: str) -> None:
         """Remove the payload of that name."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import TensegrityError
+from ..errors import TensegrityError, is_finite_number
+from ..numerics.number_array import number_array
 
 LOAD_BODY, LOAD_POINT, LOAD_MOMENT, LOAD_FORCE, LOAD_COLUMNS = 0, 1, 4, 7, 10
 """Columns of a load in the arrays of a mechanism: body, first column of point, moment and force, number of columns."""
@@ -37,12 +38,15 @@ class Payload:
     inertia: NDArray[np.float64] = field(default_factory=lambda: np.zeros((3, 3)))
 
     def __post_init__(self) -> None:
+        if not is_finite_number(self.mass):
+            raise TensegrityError(f"payload {self.name}: mass is {self.mass!r}; give a finite number of kg.")
         if not 0.0 <= self.mass <= LARGEST:
             raise TensegrityError(
                 f"payload {self.name}: mass {self.mass} kg must be finite, not below zero and at most {LARGEST:g} kg."
             )
-        for what, shape in (("point", (3,)), ("inertia", (3, 3))):
-            array = np.array(getattr(self, what), dtype=np.float64)
+        object.__setattr__(self, "mass", float(self.mass))
+        for what, shape, words in (("point", (3,), "position in m"), ("inertia", (3, 3), "inertia in kg m^2")):
+            array = number_array(getattr(self, what), f"payload {self.name}: its {words}")
             if array.shape != shape or not np.isfinite(array).all():
                 raise TensegrityError(f"payload {self.name}: {what} must be finite with shape {shape}.")
             if np.max(np.abs(array)) > LARGEST:

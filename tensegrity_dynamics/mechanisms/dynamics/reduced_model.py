@@ -306,7 +306,7 @@ class ReducedModel:
         self._reluctant: list[int] = []  # coordinates with low priority in all later choices
         self._reduction.weight[self.index] *= 1e-9  # low priority to become passive
         self._check(model.start)
-        self._usual_entry = self.largest_entry(np.array(model.start))
+        self._usual_entry = self._usual_at(np.array(model.start))
 
     def take_loads(self, load: Array, stiffness: Array) -> None:
         """Set loads (b, 6) [moment, force] on bodies, and stiffness factors (c,) of the cables, for later calls."""
@@ -596,6 +596,18 @@ class ReducedModel:
                     if turns[0] * turns[1] <= 0.0:
                         return np.inf
         return max(entries)
+
+    def _usual_at(self, q: Array) -> float:
+        """Largest entry of G at q (nq,), of the coordinates or of those found by pivoting, whichever is smaller: the
+        coordinates of a start may have large entries themselves, such as blocks of cables for the spin of a strut."""
+        chosen, here = (self.index, self._centre), self.largest_entry(q)
+        best = self.best_coordinates(q, ())
+        if best is None:
+            return here
+        self.take_coordinates(best, q)
+        there = self.largest_entry(q)
+        self.take_coordinates(*chosen)
+        return min(here, there)
 
     def take_coordinates(self, index: ArrayLike, centre: Array) -> None:
         """Change to other coordinates, given as in the constructor, with charts around `centre` (nq,)."""

@@ -79,6 +79,9 @@ MAX_STIFFNESS_CHANGE = 0.05
 """Relative change of the stiffness of cables after which the linear system is recomputed."""
 RHYTHM = 5
 """Number of successive readings at another interval, after which the linear system is recomputed for this interval."""
+ALIKE, LEAST_INTERVAL = 0.1, 1e-4
+"""Relative difference of intervals that belong to the same rhythm, since those of hardware vary, and the shortest
+interval of the linear system [s]: one from two readings at nearly the same time would take for ever to predict with."""
 LESS_WORK = 2.0
 """Ratio of the evaluations of explicit steps to those of implicit steps, above which the copy uses implicit steps."""
 
@@ -486,17 +489,17 @@ class MechanismObserver(MechanismEstimator):
 
     def _has_new_rhythm(self, interval: float, usual: float) -> bool:
         """Whether readings repeatedly come at an interval [s] that differs from the usual one."""
-        if abs(interval - usual) < 1e-9:
+        if abs(interval - usual) <= ALIKE * usual:
             self._others = 0
             return False
-        same = abs(interval - self._other_interval) < 1e-9
+        same = abs(interval - self._other_interval) <= ALIKE * interval
         self._other_interval, self._others = interval, self._others + 1 if same else 1
         return self._others >= RHYTHM
 
     def _linear(self, q: Array, w: Array, effort: Array, interval: float, cables: tuple[str, ...]) -> System:
         """Linear system for the configuration; it is recomputed after a motion or for other measured quantities."""
         model, count, unknown = self.reduced, self.reduced.index.size, self.unknown
-        basis = self._moved_basis(q)
+        interval, basis = max(interval, LEAST_INTERVAL), self._moved_basis(q)
         if self.system is not None and self.system.cables == cables:
             usual, turned = self.system, 0.0
             if basis is not None:  # the effect of the actuators depends on the configuration

@@ -91,8 +91,8 @@ class MechanismEstimator(QuasiStaticEstimator):
         Raises:
             TensegrityError: a number is not finite or negative, or the inertia is not physically possible.
         """
-        about = np.zeros((3, 3)) if inertia is None else np.array(inertia, dtype=np.float64)
-        self._carry({**self._payloads, name: Payload(name, body, float(mass), np.array(at, dtype=np.float64), about)})
+        about: ArrayLike = np.zeros((3, 3)) if inertia is None else inertia
+        self._carry({**self._payloads, name: Payload(name, body, mass, at, about)})  # type: ignore[arg-type]
 
     def detach(self, name: str) -> None:
         """Remove the payload with this name."""

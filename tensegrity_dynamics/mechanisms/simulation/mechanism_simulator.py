@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...errors import NoEquilibriumError, StepTooShortError, TensegrityError, is_finite_number, unknown_name
+from ...errors import NoEquilibriumError, StepTooShortError, TensegrityError, unknown_name
 from ...impedance import ImpedanceSetPoint, MovingPosition, lead_of
 from ...linear_models.linear_model import LinearModel
 from ...numerics.compilation import QuickCall
@@ -290,11 +290,8 @@ class MechanismSimulator(Simulator):
         index = {each: row for each, row in self._mechanism.body_index.items() if row >= 0}
         if body not in index:
             raise TensegrityError(f"payload {name}: " + unknown_name("body", body, index))
-        if not is_finite_number(mass):
-            raise TensegrityError(f"payload {name}: mass is {mass!r}; give a finite number of kg, not below zero.")
-        about = np.zeros((3, 3)) if inertia is None else number_array(inertia, f"payload {name}: its inertia in kg m^2")
-        where = number_array(at, f"payload {name}: its position in m")
-        self.carry({**self._payloads, name: Payload(name, body, float(mass), where, about)})
+        about: ArrayLike = np.zeros((3, 3)) if inertia is None else inertia
+        self.carry({**self._payloads, name: Payload(name, body, mass, at, about)})  # type: ignore[arg-type]
 
     def detach(self, name: str) -> None:
         """Remove a payload, either one of the robot file or an attached one."""

@@ -212,6 +212,21 @@ def test_missed_readings_cost_no_new_gain_and_little_accuracy():
     assert worst < 2e-3
 
 
+@pytest.mark.parametrize("first", [1e-5, 1e-3, 2e-2])
+def test_readings_that_come_at_varying_times_get_the_linear_system_of_their_rhythm(first):
+    """Times as of hardware, 2 % apart, after a first interval that is not theirs."""
+    robot = load_robot("single_strut")
+    observer, seen, random = MechanismObserver(robot), Simulation(robot).observe(), np.random.default_rng(4)
+    observer.update(0.0, seen.positions, seen.efforts)
+    observer.update(first, seen.positions, seen.efforts)
+    assert observer.system.interval == max(first, 1e-4)  # a shorter one takes thousands of predictions per reading
+    time = first
+    for _ in range(8):
+        time += PERIOD * (1.0 + random.uniform(-0.02, 0.02))
+        observer.update(time, seen.positions, seen.efforts)
+    assert observer.system.interval == pytest.approx(PERIOD, rel=0.05)
+
+
 def test_a_gap_in_the_readings_of_an_arm_that_falls_at_constant_efforts_leaves_a_covariance():
     robot = parse_robot(ELBOW, "elbow.yaml")  # its errors grow by a factor of e in 16 ms under constant efforts
     simulation, observer = Simulation(robot), MechanismObserver(robot)
@@ -252,3 +267,11 @@ def test_what_a_reading_got_wrong_does_not_ring_from_one_reading_to_the_next(nam
         covariance = covariance - gain @ system.rows @ covariance
     modes = np.linalg.eigvals((np.eye(len(covariance)) - gain @ system.rows) @ system.ahead)
     assert modes.real.min() > -(2.0 - np.sqrt(3.0)) - 0.05 and np.abs(modes).max() < 1.0 + 1e-6
+
+
+def test_a_known_payload_that_is_no_number_is_refused_as_by_the_simulation():
+    observer = MechanismObserver(load_robot("single_strut"))
+    with pytest.raises(TensegrityError, match="payload tool: mass is '1 kg'; give a finite number of kg"):
+        observer.attach("tool", "strut", "1 kg")
+    with pytest.raises(TensegrityError, match="payload tool: its position in m must be real numbers; found 'up'"):
+        observer.attach("tool", "strut", 1.0, "up")

@@ -104,3 +104,18 @@ def test_coordinates_that_must_take_part_stay(robot):
     rail_2 = int(model.index[1])
     assert model.rechoose(q, np.zeros(4), always=(rail_2,)) is not None
     assert rail_2 in model.index
+
+
+def test_coordinates_that_start_badly_are_left_before_loops_close_on_another_branch():
+    robot = load_robot("cable_robot")
+    first, q = ReducedModel(robot), np.array(robot.model.start)
+    other = ReducedModel(robot, first.best_coordinates(q, ()))
+    assert first.largest_entry(q) > 4.0 * other.largest_entry(q)
+    for _ in range(26):  # 0.13 rad along the motion for which the coordinates of the start are worst
+        column = first.basis(q)[:, int(np.argmax(np.abs(first.basis(q)).max(axis=0)))]
+        step = 0.005 * column[other.index] / np.abs(column).max()
+        q = other.closed_configuration(q, other.coordinates_at(q) + step)
+    assert first.largest_entry(q) > 100.0 and other.largest_entry(q) < 6.0
+    assert first.is_poor(q)
+    assert first.rechoose(q, np.zeros(robot.mechanism.velocity_count)) is not None
+    assert first.largest_entry(q) < 10.0
