@@ -68,6 +68,8 @@ class StepSettings:
 
 
 SETTINGS = StepSettings()
+REACHED = 0.1
+"""Largest distance from a limit, relative to its scale, at which it is the cause that a goal is out of reach."""
 HARDLY_NEARER = "the pose hardly comes nearer there, beside the border of what the robot reaches"
 
 
@@ -304,4 +306,6 @@ def _unreachable(
     trouble: str,
 ) -> UnreachableGoalError:
     values = limited(equilibria, nearest, None)[0]
-    return unreachable_goal(goal, nearest, limits, values, binding or limits.touched(values, 0.05), trouble)
+    reached = limits.touched(values, REACHED)  # limits bind a step, too, that was too long or led nowhere
+    rows = [row for row in binding if row in reached] or reached
+    return unreachable_goal(goal, nearest, limits, values, rows, trouble)

@@ -24,6 +24,7 @@ from tensegrity_control.controller import RobotState
 from tensegrity_control.controllers.qp.controller import QPController
 from tensegrity_control.inverse_kinematics.mechanism_equilibria import MechanismEquilibriumMap
 from tensegrity_dynamics import Simulation, load_robot
+from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.impedance import MovingPosition
 from tensegrity_dynamics.mechanisms.body_poses import BodyPoses
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
@@ -63,6 +64,8 @@ def run(
         level: desired tension [N]. points: number of points of the path.
         duration: duration of the motion in simulation [s]; 0: no simulation.
     """
+    if points < CHECKED:
+        raise TensegrityError(f"points is {points}; give {CHECKED} or more.")
     loaded = load_robot(robot)
     model, output = loaded.model_as(MechanismModel), loaded.output
     equilibria = MechanismEquilibriumMap(loaded)

@@ -18,7 +18,7 @@ import numpy as np
 from tensegrity_control import make_controller
 from tensegrity_control.registry import controller_class
 from tensegrity_dynamics import load_robot
-from tensegrity_dynamics.errors import TensegrityError
+from tensegrity_dynamics.errors import TensegrityError, unknown_name
 
 from ..output import panels, save_picture, table
 from ..runtime.delayed_loop import DelayedLoop, Delays, freezes
@@ -34,6 +34,7 @@ FAR = 0.02
 """Distance from the reference that counts as a fault, if the controller has answered for `CAUGHT_UP` [m]."""
 CAUGHT_UP = 1.0
 """Time after a freeze at which the robot must be at its reference again [s]."""
+STATES = ("observer", "truth")
 RESTING = 2.5
 """Time for the robot to come to rest before another controller takes over [s]."""
 
@@ -99,6 +100,16 @@ def run(
         TensegrityError: robot or controllers do not exist.
     """
     loaded, names = load_robot(robot), [each.strip() for each in controllers.split(",")]
+    for each_name in names:
+        controller_class(each_name)  # refused now, not where it takes over
+    if state not in STATES:
+        raise TensegrityError(unknown_name("state", state, STATES))
+    if min(duration, stretch) < period:
+        raise TensegrityError(f"duration and stretch must be at least one period of {period:g} s.")
+    if goals and stretch <= RESTING:
+        raise TensegrityError(
+            f"stretch is {stretch:g} s; give more than {RESTING:g} s, the rest at its end, for goals."
+        )
     random = np.random.default_rng(seed)
 
     def make(name: str) -> Any:
@@ -125,7 +136,7 @@ def run(
             count["refused"] += 1
             next_goal = time + 0.5
 
-    while loop.time < duration and not result["lost"]:
+    while duration - loop.time > 0.5 * period and not result["lost"]:
         states, commands = draw_delays(random)
         length = min(stretch, duration - loop.time)
         pauses = [(loop.time + at, long) for at, long in freezes(int(random.integers(2**31)), length, FROZEN, SPACING)]

@@ -168,9 +168,10 @@ def render(result: dict[str, Any], console: Console) -> None:
         if each["lost"]:
             rows.append((each["controller"], each["case"], "lost", *[""] * 6))
             continue
+        least = "none" if np.isnan(each["least_tension"]) else f"{each['least_tension']:.2f}"
         rows.append((
             each["controller"], each["case"], f"{1e3 * each['worst']:.5f}", f"{1e3 * each['rms']:.5f}",
-            f"{1e3 * each['end']:.5f}", f"{each['effort']:.4f}", f"{each['least_tension']:.2f}",
+            f"{1e3 * each['end']:.5f}", f"{each['effort']:.4f}", least,
             f"{1e3 * each['planning']:.1f}", f"{1e3 * each['again']:.2f} ({each['new_plans']})",
         ))  # fmt: skip
     columns = ("controller", "case", "worst mm", "rms mm", "end mm", "effort", "least N", "plan ms", "again ms")

@@ -96,8 +96,14 @@ REACH = 0.04
 
 def scaled(case: Case, error: float, payload: float, push: float) -> Case:
     """Copy of a case with other model errors, another payload (relative to the robot mass) and push [N]."""
-    changed = {name: 1.0 + np.sign(getattr(case, name) - 1.0) * error for name in ("young", "radius", "density")}
-    return replace(case, **changed, payload=payload if case.payload else 0.0, push=push if case.push else 0.0)
+    changed: dict[str, Any] = {
+        name: 1.0 + np.sign(getattr(case, name) - 1.0) * error for name in ("young", "radius", "density")
+    }
+    name = case.name  # with the values of this run in place of the usual ones
+    for usual, own in (("10 %", f"{100 * error:g} %"), ("20 %", f"{100 * payload:g} %"), ("5 N", f"{push:g} N")):
+        name = name.replace(usual, own)
+    changed |= {"payload": payload if case.payload else 0.0, "push": push if case.push else 0.0}
+    return replace(case, name=name, **changed)
 
 
 def drawn(case: Case, seed: int, reach: float) -> Case:
@@ -220,6 +226,8 @@ def run(
         draws: number of random starts and goals per case, in addition to the default one. reach: their range [m].
         truth: whether the state is the true one in place of the observer's.
     """
+    if not error < 1.0:
+        raise TensegrityError(f"error is {error:g}; give less than 1, which leaves nothing of moduli and masses.")
     chosen = [
         scaled(each, error, payload, push) for each in cases
         if not only or any(text.strip() in each.name for text in only.split("|"))

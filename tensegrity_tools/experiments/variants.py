@@ -15,6 +15,7 @@ import numpy as np
 from rich.console import Console
 
 from tensegrity_dynamics import Simulation, load_robot
+from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.body_poses import BodyPoses
 from tensegrity_dynamics.mechanisms.cable_substitution import with_cables
 from tensegrity_dynamics.mechanisms.mechanism_model import MechanismModel
@@ -33,6 +34,8 @@ GRAVITIES = {"with gravity": (0.0, 0.0, -9.80665), "without gravity": (0.0, 0.0,
 
 def run(step: float = STEP, duration: float = DURATION) -> dict[str, Any]:
     """Angles and strains of every variant over time, and their differences from the epsilon variant."""
+    if duration < step:
+        raise TensegrityError(f"duration is {duration:g} s; give one step of {step:g} s or more.")
     cases = []
     for label, gravity in GRAVITIES.items():
         motions = {variant: _motion(variant, gravity, step, duration) for variant in VARIANTS}

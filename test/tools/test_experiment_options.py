@@ -49,6 +49,37 @@ def test_the_list_of_experiments_has_the_units_of_all_defaults() -> None:
     assert all(each in words for each in ("speed=0.7566 m/s,", "reach=0.02 m,", "step=0.0001 s,"))
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "reason"),
+    [
+        ("cable_robot", {"points": 1, "duration": 0.0}, "points is 1; give 12 or more"),
+        ("endurance", {"state": "truht"}, "There is no state 'truht'. Did you mean 'truth'"),
+        ("endurance", {"controllers": "qp,"}, "There is no controller ''"),
+        ("endurance", {"stretch": 1.0}, r"stretch is 1 s; give more than 2\.5 s, the rest at its end"),
+        ("endurance", {"duration": 0.001}, r"must be at least one period of 0\.005 s"),
+        ("robustness", {"error": 1.0}, "error is 1; give less than 1"),
+        ("variants", {"step": 1.0, "duration": 0.1}, "duration is 0.1 s; give one step of 1 s or more"),
+    ],
+)
+def test_options_out_of_range_are_refused_by_name(name: str, options: dict[str, float], reason: str) -> None:
+    with pytest.raises(TensegrityError, match=reason):
+        import_module(f"tensegrity_tools.experiments.{name}").run(**options)
+
+
+def test_endurance_ends_where_less_than_a_period_is_left() -> None:
+    result = import_module("tensegrity_tools.experiments.endurance").run(
+        0.0111, "single_strut", "joint_position", state="truth", goals=False
+    )
+    assert len(result["stretches"]) == 1 and not result["lost"]
+
+
+def test_rows_of_robustness_are_named_by_the_values_of_the_run() -> None:
+    robustness = import_module("tensegrity_tools.experiments.robustness")
+    names = [robustness.scaled(each, 0.25, 0.5, 8.0).name for each in robustness.CASES]
+    assert "masses - 25 %" in names and "unknown payload, 50 %" in names and "push of 8 N for 0.5 s" in names
+    assert robustness.scaled(robustness.CASES[4], 0.1, 0.2, 5.0).name == robustness.CASES[4].name
+
+
 @pytest.mark.parametrize("name", ["near_rigid", "manipulator"])
 def test_options_that_leave_nothing_to_run_are_refused(name: str) -> None:
     with pytest.raises(TensegrityError, match="leave nothing to run; leave out plans=no, laws=no"):

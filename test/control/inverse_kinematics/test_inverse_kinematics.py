@@ -317,3 +317,10 @@ def test_a_floor_that_no_file_states_says_where_it_comes_from(shortest, binds) -
     assert binds in caught.value.binding
     assert ("(1% of the mean tension: plans keep every tendon and spring tight)" in said) == (binds == "light")
     assert ("widen these limits in the robot file" in said) == (binds == "pull")
+
+
+def test_limits_that_are_not_reached_are_not_the_cause_of_a_goal_beyond_the_length_of_a_strut():
+    robot = load_robot("single_strut")  # it lies down along -y, its cables well above their floors
+    with pytest.raises(UnreachableGoalError, match="the pose does not answer to the actuators") as caught:
+        inverse_kinematics(robot, position=[0.0, -3.0, 1.0])
+    assert caught.value.binding == ()
