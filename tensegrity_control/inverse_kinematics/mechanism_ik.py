@@ -182,7 +182,11 @@ def _result(
 
 
 def make_limits(equilibria: MechanismEquilibriumMap) -> Limits:
-    """Limits of tensions (of cables that actuators wind) and of positions, in the order of `limited`."""
+    """Limits of tensions (of cables that actuators wind) and of positions, in the order of `limited`.
+
+    Raises:
+        TensegrityError: the tension floor of an actuator is above the tension that its effort limit allows.
+    """
     low, high, scale, names, quantities = [], [], [], [], []
     typical = max(1.0, float(np.max(np.abs(equilibria.home.tensions), initial=1.0)))
     for k, actuator in enumerate(equilibria.robot.actuators):
@@ -190,6 +194,11 @@ def make_limits(equilibria: MechanismEquilibriumMap) -> Limits:
             radius = next(e.radius for e in equilibria.model.entries if e.name == actuator.drives)
             low.append(actuator.minimum_tension)
             high.append(actuator.effort / radius)
+            if low[-1] > high[-1]:
+                raise TensegrityError(
+                    f"{actuator.name}: its minimum_tension of {low[-1]:g} N is above the {high[-1]:.4g} N that its "
+                    f"effort of {actuator.effort:g} N m holds on a radius of {radius:g} m; lower it, or raise effort."
+                )
             scale.append(typical)
             names.append(actuator.name)
             quantities.append("tension")

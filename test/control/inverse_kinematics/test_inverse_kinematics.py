@@ -324,3 +324,10 @@ def test_limits_that_are_not_reached_are_not_the_cause_of_a_goal_beyond_the_leng
     with pytest.raises(UnreachableGoalError, match="the pose does not answer to the actuators") as caught:
         inverse_kinematics(robot, position=[0.0, -3.0, 1.0])
     assert caught.value.binding == ()
+
+
+def test_a_tension_floor_above_what_the_effort_holds_is_refused_by_name():
+    robot = load_robot("single_strut")
+    robot = replace(robot, actuators=tuple(replace(each, minimum_tension=5000.0) for each in robot.actuators))
+    with pytest.raises(TensegrityError, match=r"B1: its minimum_tension of 5000 N is above the .* N that its effort"):
+        inverse_kinematics(robot, position=[0.01, 0.0, 1.0])
