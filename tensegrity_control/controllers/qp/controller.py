@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, ClassVar
 
@@ -29,7 +30,12 @@ from tensegrity_dynamics.mechanisms.loads import Payload
 from tensegrity_dynamics.mechanisms.simulation.mechanism_simulator import load_array
 from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibriumSolver
 from tensegrity_dynamics.numerics.compilation import QuickCall
-from tensegrity_dynamics.numerics.rotations import matrix_from_quaternion, rotation_vector
+from tensegrity_dynamics.numerics.rotations import (
+    matrix_from_quaternion,
+    matrix_from_vector,
+    quaternion_from_matrix,
+    rotation_vector,
+)
 from tensegrity_dynamics.numerics.types import Array
 from tensegrity_dynamics.robots.output_frame import Pose
 from tensegrity_dynamics.robots.robot import Robot
@@ -60,6 +66,7 @@ from .actuation.set_point_offset import SetPointOffset
 from .actuation.set_points import CORRECTED, fill_set_points
 from .actuation.tension_bounds import FADE, TensionBounds
 from .borders.actuator_border import ActuatorBorder
+from .borders.goal_reach import shapes_towards
 from .borders.obstacle_watch import ObstacleWatch
 from .borders.rate_authority import RateAuthority
 from .borders.singularity_guard import SingularityGuard
@@ -395,7 +402,8 @@ class QPController(SampledController):
 
     @classmethod
     def period_for(cls, robot: Robot) -> ControlPeriod:
-        """Longest period at which the loop holds this robot at rest in its initial shape, see `held_growth`.
+        """Longest period at which the loop holds this robot at rest in its initial shape and at the stops of its tour,
+        see `held_growth`.
 
         A robot that is refused at a long period may be held at a shorter one. For a robot that is refused at every
         period this is the longest one; the controller then reports the reason.
@@ -405,7 +413,7 @@ class QPController(SampledController):
                 control, rate = cls._begun(robot, period)
             except TensegrityError:
                 continue
-            falls = f"diverges from rest with {rate:.3g} 1/s" if rate > 0.0 else "does not diverge"
+            falls = f"diverges from rest with up to {rate:.3g} 1/s" if round(rate, 3) > 0.0 else "does not diverge"
             return ControlPeriod(min(period, control._fitting(rate)), f"under a held command {robot.name} {falls}")
         return ControlPeriod(LONGEST_PERIOD, "usual for this controller")
 
@@ -429,8 +437,22 @@ class QPController(SampledController):
         control.set_gains()
         control._begin_growth(q)
         control._begin_free(q, math.inf)
+        rate = max(control._rate_for_period, control._rate_on_tour(q))
         control.equations.update(q, still)
-        return control, control._rate_for_period
+        return control, rate
+
+    def _rate_on_tour(self, q: Array) -> float:
+        """Largest growth rate [1/s] at the stops of the robot's tour, as far as straight lines from the pose at rest
+        lead there. It ends motions, and a robot should get to its own goals."""
+        here, found = self._poses.update(q).output(self.robot.output)[0], 0.0  # type: ignore[arg-type]
+        for stop in () if self._settled.needed else self.robot.tour:
+            turned = matrix_from_vector(np.array(stop.turn)) @ matrix_from_quaternion(here[1])
+            goal = here[0] + np.array(stop.move), quaternion_from_matrix(turned)
+            for part, shape in shapes_towards(self.equations, q, goal):
+                if part == 1.0:
+                    with suppress(InfeasibleControlError):  # singular there: the goal will be refused
+                        found = max(found, self.growth.rate_at(shape, self.growth.holding(self.bounds.start)))
+        return found
 
     @property
     def _rate_for_period(self) -> float:
@@ -447,7 +469,7 @@ class QPController(SampledController):
             return ""
         return (
             f"a control period of {1e3 * self.period:g} ms leaves too little margin for late commands: under a held "
-            f"command {self.robot.name} diverges from rest with {rate:.3g} 1/s; take {1e3 * fits:g} ms"
+            f"command {self.robot.name} diverges from rest with up to {rate:.3g} 1/s; take {1e3 * fits:g} ms"
         )
 
     def _refuse_slack(self) -> None:

@@ -14,7 +14,7 @@ then check it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -34,6 +34,28 @@ STEP = 0.05
 """rad or m, largest step of a coordinate between two checks."""
 MOST_STEPS, ITERATIONS, CLOSE = 50, 8, 1e-6
 """Largest number of checks along the line, Newton steps per check, and the error [m or rad] at convergence."""
+
+
+def shapes_towards(equations: TightCables, q: Array, goal: Pose) -> Iterator[tuple[float, Array]]:
+    """Shapes with tight cables on the straight line from q (nq,) to a goal of the output: the fraction of the way and
+    (nq,) of each, while the equations are at it. Ends before the goal where Newton's method does not converge."""
+    still = np.zeros(equations.mechanism.velocity_count)
+    arrays = equations.update(q, still)
+    start, first = arrays.position[:3].copy(), np.array(equations.rotation)
+    end = matrix_from_quaternion(np.asarray(goal[1]))
+    travel, turn = np.asarray(goal[0]) - start, rotation_vector(end @ first.T)
+    whole = equations.output_motions() @ equations.output_error(np.asarray(goal[0]), end)
+    steps = min(max(1, math.ceil(float(np.max(np.abs(whole))) / STEP)), MOST_STEPS)
+    for part in np.linspace(0.0, 1.0, steps + 1)[1:].tolist():
+        for _ in range(ITERATIONS):
+            error = equations.output_error(start + part * travel, matrix_from_vector(part * turn) @ first)
+            if float(np.max(np.abs(error))) < CLOSE:
+                break
+            q = equations.moved(q, equations.output_motions() @ error, 1.0)
+            equations.update(q, still)
+        else:
+            return
+        yield part, q
 
 
 class GoalReach:
@@ -67,27 +89,15 @@ class GoalReach:
             goal: pose of the output.
             floor: (c,) N, tension floors of the actuated cables.
         """
-        equations, still = self._equations, np.zeros(self._equations.mechanism.velocity_count)
-        arrays = equations.update(q, still)
+        equations = self._equations
+        equations.update(q, np.zeros(equations.mechanism.velocity_count))
         self._reserve.floor = self._headroom.low = floor
         self._headroom.begin(equations.tension)
-        start, first = arrays.position[:3].copy(), np.array(equations.rotation)
-        end = matrix_from_quaternion(np.asarray(goal[1]))
-        travel, turn = np.asarray(goal[0]) - start, rotation_vector(end @ first.T)
-        whole = equations.output_motions() @ equations.output_error(np.asarray(goal[0]), end)
-        steps = min(max(1, math.ceil(float(np.max(np.abs(whole))) / STEP)), MOST_STEPS)
-        for part in np.linspace(0.0, 1.0, steps + 1)[1:].tolist():
-            for _ in range(ITERATIONS):
-                error = equations.output_error(start + part * travel, matrix_from_vector(part * turn) @ first)
-                if float(np.max(np.abs(error))) < CLOSE:
-                    break
-                q = equations.moved(q, equations.output_motions() @ error, 1.0)
-                equations.update(q, still)
-            else:
-                return
+        for part, shape in shapes_towards(equations, q, goal):
             if self._reserve.share() > 1.0 + ROUNDING:
                 self._say(part)
-        self._refuse_beyond_limits(q)
+            if part == 1.0:
+                self._refuse_beyond_limits(shape)
 
     def _refuse_beyond_limits(self, q: Array) -> None:
         """Raise InfeasibleControlError if an actuator is beyond its limits in q (nq,), or a cable past its end."""

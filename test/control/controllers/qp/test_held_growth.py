@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
+from planar_arm import PLANAR_ARM
 
 from tensegrity_control import make_controller
 from tensegrity_control.controller import RobotState
@@ -136,6 +138,32 @@ def test_the_period_that_follows_from_a_drawn_robot_is_accepted_and_never_longer
     found.sort()
     assert len({period for _, period in found}) > 2
     assert all(later[1] <= earlier[1] for earlier, later in pairwise(found))
+
+
+def light_planar_arm():
+    """Cables push its elbow off rest twice as fast at the stop of its tour as at its start."""
+    light = (("mass: 8,", "mass: 0.8,"), ("mass: 5,", "mass: 0.5,"), ("pulley_radius: 0.04", "pulley_radius: 0.025"),
+             ("[0.04, 0.01]", "[0.025, 0.01]"), ("4 GPa", "1 GPa"), ("0.03, block", "0.015, block"),
+             ("40 N m", "8 N m"), ("minimum_tension: 30", "minimum_tension: 6"),
+             ("{name: hand, body: fore, frame: {at: [0, 0, 0.35]}, controlled: [x, z]}",
+              "{name: elbow, body: upper, frame: {at: [0, 0, 0.4]}, controlled: [x]}"))  # fmt: skip
+    text = PLANAR_ARM
+    for heavy, less in light:
+        assert heavy in text
+        text = text.replace(heavy, less)
+    return parse_robot(f"{text}tour: [{{name: aside, move: [0.05, 0, 0]}}, {{name: home}}]\n", "light_planar_arm.yaml")
+
+
+def test_an_arm_gets_to_the_stop_of_its_tour_at_the_period_that_follows_from_it():
+    robot = light_planar_arm()
+    period = QPController.period_for(robot).seconds
+    assert period < QPController.period_for(replace(robot, tour=())).seconds
+    assert not QPController.caution_for(robot, period) and QPController.caution_for(robot, period + 1e-3)
+    loop = DelayedLoop(robot, make_controller("qp", robot, period=period), period)
+    loop.run(0.1)
+    goal = np.array(loop.simulation.observe().pose[0]) + robot.tour[0].move
+    loop.run(loop.control.set_goal(loop.stamp, goal).duration + 0.3)
+    assert abs(loop.simulation.observe().pose[0][0] - goal[0]) < 1e-4 and not loop.control.relaxed()
 
 
 @pytest.mark.parametrize("lag", [0.0, 0.002, 0.02])
