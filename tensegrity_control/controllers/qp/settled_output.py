@@ -82,10 +82,12 @@ class SettledOutput:
         self.needed, self.distance, self._looks = False, 1.0, 0
         equations.update(q, self._still)
         self._split()
-        if not self._moves_output():
+        if not self._moves_output(self._free_output):
             return
         self.effort = self._near(tension)
         self._differentiate(q)
+        if not self._moves_output(self._acted_on(q)):
+            return
         self._refuse_loose(q)
         self.needed = True
         self._solve(q)
@@ -160,13 +162,23 @@ class SettledOutput:
         self.free_directions, self._driven = basis @ free, basis @ moving
         self._free_output, self._driven_output = arrays.jacobian @ free, arrays.jacobian @ moving
 
-    def _moves_output(self) -> bool:
-        arrays = self._equations.arrays
-
-        if not self.free_directions.shape[1]:
+    def _moves_output(self, free_output: Array) -> bool:
+        if not free_output.shape[1]:
             return False
-        size = np.linalg.norm(arrays.jacobian, axis=1)
-        return bool(np.any(np.linalg.norm(self._free_output, axis=1) > MOVED * np.where(size > 0.0, size, np.inf)))
+        size = np.linalg.norm(self._equations.arrays.jacobian, axis=1)
+        return bool(np.any(np.linalg.norm(free_output, axis=1) > MOVED * np.where(size > 0.0, size, np.inf)))
+
+    def _acted_on(self, q: Array) -> Array:
+        """(k, m) J N at q (nq,) without motions that neither springs, weight nor efforts accelerate, such as the spin
+        of a strut about its own axis: they settle nowhere, and actuators move the output as if they were not there."""
+        equations = self._equations
+        equations.update(q, self._still)
+        pushed = equations.reduction.basis[:, : equations.count] @ equations.arrays.rate_1
+        efforts = np.linalg.lstsq(self.free_directions, pushed, rcond=None)[0]
+        efforts[np.abs(efforts) < MOVED * np.max(np.abs(pushed))] = 0.0
+        springs = np.where(np.abs(self._stiffness) > HELD, self._stiffness, 0.0)
+        idle = _kernel(np.vstack((springs, efforts.T)))
+        return np.asarray(self._free_output - self._free_output @ idle @ idle.T)
 
     def _near(self, tension: Array) -> Array:
         """(a,) efforts that hold the actuators with tensions near (c,) N, at the last `update`."""

@@ -9,6 +9,7 @@ from tensegrity_control.controllers.qp.settled_output import SettledOutput
 from tensegrity_dynamics import Simulation, TensegrityError, parse_robot
 from tensegrity_dynamics.mechanisms.dynamics.tight_cables import TightCables
 from tensegrity_dynamics.mechanisms.statics.equilibrium_solver import MechanismEquilibriumSolver
+from tensegrity_tools.runtime.delayed_loop import DelayedLoop
 
 PERIOD = 0.005
 
@@ -100,3 +101,36 @@ def test_output_on_hinges_that_fall_over_is_refused_by_name():
     robot = spring_finger(3, gravity=60.0)
     with pytest.raises(TensegrityError, match=r"hinge.*neither an actuator nor a spring"):
         make_controller("qp", robot, period=PERIOD).reset(0.0, RobotState.of(Simulation(robot, 1e-4, start="file")))
+
+
+FLOATING_STRUT = """
+kind: mechanism
+name: strut
+gravity: [0, 0, -9.81]
+density: 1500
+bodies:
+  strut: {shapes: [{kind: cylinder, size: [0.015, 0.5], frame: {at: [0, 0, 0]}}]}
+joints:
+  - {name: free, kind: floating, parent: world, body: strut, start: [0, 0, 0.6, TILT, 0, 0]}
+defaults:
+  cables: {body: world, block_axis: [0, 0, 1], pulley_radius: 0.025, young: "1 GPa", damping: "3 MPa s", length: 2.5,
+    cable_radius: "0.8 mm", block: [{kind: cube, size: [0.03]}], pulley: [{kind: cylinder, size: [0.025, 0.01]}]}
+  actuators: {position: [-25, 25], rate: "20 rad/s", effort: "5 N m", minimum_tension: 4}
+repeat:
+  count: 4
+  about: z
+  cables:
+    - {name: up$, at: [0.5, 0.1, 1.2], pulley_axis: [0, -1, 0], strain: 0.015, anchor: {body: strut, at: [0, 0, 0.25]}}
+    - {name: down$, at: [0.5, -0.1, 0], pulley_axis: [0, 1, 0], strain: 0.012, anchor: {body: strut, at: [0, 0, -0.25]}}
+  actuators: [{drives: up$}, {drives: down$}]
+outputs: [{name: middle, body: strut, controlled: [x, y, z, rx, ry]}]
+"""
+
+
+@pytest.mark.parametrize("tilt", [0.0, 0.035])
+def test_a_floating_strut_starts_upright_and_tilted_although_nothing_holds_its_spin(tilt):
+    robot = parse_robot(FLOATING_STRUT.replace("TILT", str(tilt)), "strut.yaml")
+    loop = DelayedLoop(robot, make_controller("qp", robot, period=PERIOD), PERIOD)
+    position, turn = loop.simulation.observe().pose
+    loop.run(loop.control.set_goal(loop.stamp, position + [0.03, 0.0, 0.02], turn).duration + 0.5)
+    assert np.linalg.norm(loop.simulation.observe().pose[0] - position - [0.03, 0.0, 0.02]) < 1e-4
