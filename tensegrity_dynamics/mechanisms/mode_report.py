@@ -134,7 +134,8 @@ def _within(values: NDArray, limits: NDArray, kinematics: LoopKinematics) -> NDA
 
 
 def _search_words(found: ModeSearch) -> str:
-    return (
+    singular = ", ".join(str(k + 1) for k in found.singular)
+    return (f"At the singular pose of mode {singular} several modes coincide. " if singular else "") + (
         f"Found from {found.starts} random starts, {sum(found.met) - 1} of which arrived; the rarest was met "
         f"{min(found.met)} times, the chance of a further one per arrival is about {100.0 * found.unseen:.2g} %."
     )

@@ -28,6 +28,9 @@ SAME = 1e-5
 """Distance [m and rad] below which two modes are equal."""
 CLOSED, ARRIVED = 1e-11, 1e-10
 """Tolerances of closed loops [m, or sine of an angle], and of coordinates at their required values [m and rad]."""
+FURTHEST = 1e-3
+"""Largest uncertainty [m and rad] of a mode that counts; at a singular pose, where modes coincide, those that a search
+arrives at are only as near to it as the root of `ARRIVED`."""
 LONGEST_STEP = 0.3
 """Longest Newton step [rad or m]."""
 MAX_STEPS, MAX_HALVINGS = 40, 4
@@ -45,12 +48,14 @@ class ModeSearch:
     Attributes:
         modes: configurations (nq,); the first one is the start of the search.
         met: number of hits of each mode. starts: number of starts of Newton's method; not all of them converge.
+        singular: numbers from 0 of modes at singular poses, where several modes coincide; they count once.
         unseen: estimated probability that another converged start finds a new mode (Good 1953).
     """
 
     modes: tuple[NDArray[np.float64], ...]
     met: tuple[int, ...]
     starts: int
+    singular: tuple[int, ...] = ()
 
     @property
     def unseen(self) -> float:
@@ -137,14 +142,15 @@ def _search(
         own = mark(trial)
         distances = np.max(np.abs(np.array(marks) - own), axis=1)
         nearest = int(np.argmin(distances))
-        if distances[nearest] < SAME:
+        if distances[nearest] < max(SAME, mover.uncertainty(trial)):
             met[nearest] += 1
         else:
             modes.append(trial)
             marks.append(own)
             met.append(1)
             newest = meetings
-    return ModeSearch(tuple(modes), tuple(met), done)
+    singular = tuple(k for k, mode in enumerate(modes) if mover.uncertainty(mode) > SAME)
+    return ModeSearch(tuple(modes), tuple(met), done, singular)
 
 
 class _Mover:
@@ -194,6 +200,13 @@ class _Mover:
                 return None
             position, error = moved, ahead
         return None
+
+    def uncertainty(self, position: NDArray) -> float:
+        """Distance [m and rad] within which another start may arrive at the same mode as this configuration: twice
+        that of each from a double root, 2 e / s with the smallest singular value s of the coordinates' Jacobian."""
+        rows = self.coordinates.jacobian(position) @ self.kinematics.basis(position)
+        smallest = float(np.linalg.svd(rows, compute_uv=False)[-1])
+        return min(FURTHEST, 4.0 * ARRIVED / smallest) if smallest > 0.0 else FURTHEST
 
     def moved(self, position: NDArray, step: NDArray) -> NDArray[np.float64] | None:
         """Configuration after a step (nv,) with closed loops; None if they cannot close."""

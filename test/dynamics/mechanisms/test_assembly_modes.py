@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tensegrity_dynamics import load_robot
+from tensegrity_dynamics import load_robot, parse_robot
 from tensegrity_dynamics.errors import TensegrityError
 from tensegrity_dynamics.mechanisms.kinematics.mode_search import search_assembly_modes, search_working_modes
 from tensegrity_dynamics.mechanisms.kinematics.six_leg_modes import six_leg_modes, six_legs
@@ -139,3 +139,27 @@ def test_robots_whose_actuators_do_not_determine_them_have_no_modes():
     assert determined_kinematics(load_robot("single_strut")) is None
     with pytest.raises(TensegrityError, match="no working and assembly modes"):
         mode_report(load_robot("single_strut"))
+
+
+STRAIGHT_ARM = """
+kind: mechanism
+name: straight
+bodies:
+  a: {shapes: [{kind: box, size: [0.3, 0.06, 0.05], mass: 3}]}
+  b: {shapes: [{kind: box, size: [0.25, 0.05, 0.05], mass: 2}]}
+joints:
+  - {name: j1, kind: revolute, parent: world, body: a, axis: [0, 0, 1], start: [0.4]}
+  - {name: j2, kind: revolute, parent: a, body: b, axis: [0, 0, 1], frame: {at: [0.3, 0, 0]}, start: [BENT]}
+actuators:
+  - {drives: j1, position: [-2, 2], rate: 3, effort: 40}
+  - {drives: j2, position: [-2.4, 2.4], rate: 4, effort: 20}
+outputs: [{name: tool, body: b, frame: {at: [0.25, 0, 0]}, controlled: [x, y]}]
+"""
+
+
+@pytest.mark.parametrize(("bent", "modes", "singular"), [(0.0, 1, (0,)), (0.01, 2, ()), (0.5, 2, ())])
+def test_working_modes_that_coincide_at_a_singular_pose_count_once(bent, modes, singular):
+    robot = parse_robot(STRAIGHT_ARM.replace("BENT", str(bent)), "arm.yaml")
+    found = search_working_modes(determined_kinematics(robot), robot.model.start)
+    assert (len(found.modes), found.singular) == (modes, singular)
+    assert ("several modes coincide" in str(mode_report(robot).figures) + str(mode_report(robot))) == bool(singular)
