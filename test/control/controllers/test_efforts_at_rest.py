@@ -26,7 +26,7 @@ CASES = [
     pytest.param("stewart", "qp", marks=pytest.mark.long),
     ("single_strut", "joint_position"),
     pytest.param("single_strut", "near_rigid", marks=pytest.mark.long),
-    pytest.param("single_strut", "qp", marks=pytest.mark.long),
+    ("single_strut", "qp"),
 ]
 
 HELD = {("single_strut", "qp")}

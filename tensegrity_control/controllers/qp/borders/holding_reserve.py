@@ -31,6 +31,9 @@ SECOND_SOLVER = "piqp"
 degeneracy."""
 AT_LIMIT = 1.02
 """Largest initial effort of a cable's actuator, relative to its limit; estimated tensions may be a little too high."""
+BALANCED = 1e-3
+"""Acceleration of the output by the efforts that actuators lack at the start, relative to the largest one that all
+efforts together cause, below which these efforts balance."""
 ROUNDING = 1e-3
 """Relative error by which a computed share may exceed the true one; `CURVED` causes a part of it."""
 CURVED = 1e-6
@@ -127,16 +130,19 @@ class HoldingReserve:
         )
 
     def refuse_start(self, effort: Array) -> None:
-        """Raise TensegrityError if efforts (a,) that keep the present tensions are above their limits.
+        """Raise TensegrityError if efforts (a,) that keep the present tensions are above their limits, at the state of
+        the last `equations.update`.
 
         Another self-stress may hold the output within the limits. But a cable that a brake has held so far unwinds at
-        once where its actuator cannot hold it, before the other tensions follow.
+        once where its actuator cannot hold it, before the other tensions follow; unless what all actuators lack
+        balances, so that the cables unwind together.
         """
         robot, cables = self._equations.robot, set(self._equations.cables)
         winds = np.array([each.drives in cables for each in robot.actuators])
         used = np.where(winds, np.abs(effort) / self._effort, 0.0)
-        worst = int(np.argmax(used))
-        if used[worst] > AT_LIMIT:
+        worst, moves = int(np.argmax(used)), self._equations.arrays.output_1
+        lacks = np.abs(moves @ (effort - np.clip(effort, -self._effort, self._effort)))
+        if used[worst] > AT_LIMIT and np.any(lacks > BALANCED * np.abs(moves) @ self._effort):
             raise TensegrityError(
                 f"cable {robot.actuators[worst].drives} of {robot.name} pulls with {used[worst]:.3g} times what its "
                 f"actuator {robot.actuators[worst].name} can hold, and would unwind as soon as this control begins. "
