@@ -7,7 +7,7 @@ proportional-derivative correction (`output_task`, also for rotations),
     y'' = y_r'' + 2 w (y_r' - y') + w^2 (y_r - y),   f' = w_d L (y'' measured - y'' predicted)
 
 The model error is learned as a force f at the output (W f of 000, 1.2.31), or a moment where the output rotates, with
-the inertia L of the output; the efforts of the actuators' impedances count in what is predicted (`impedance_effort`).
+the inertia L of the output.
 Motions that the output leaves free are damped. Tensions, efforts, effort rates, actuator positions and actuator rates
 keep their bounds. The bandwidth w follows from the period and the cables, see `bandwidth_of`. The reference begins to
 move one period after a goal, from its present motion (`online`).
@@ -61,7 +61,6 @@ from ..goal_controller import GoalPath, PlannedMotion, RestPoint, check_ranges, 
 from ..sampled_controller import SampledController
 from .actuation.cable_stretch import CableStretch
 from .actuation.gear_losses import GearLosses
-from .actuation.impedance_effort import ImpedanceEffort
 from .actuation.rubbing_joints import RubbingJoints
 from .actuation.set_point_offset import SetPointOffset
 from .actuation.set_points import CORRECTED, fill_set_points
@@ -245,7 +244,6 @@ class QPController(SampledController):
         self._set_points = QuickCall(fill_set_points)
         self.loads = np.array(self.equations.work.load)
         self._rate_seen: Array | None = None
-        self._position_seen = np.zeros(len(robot.actuators))
         self._last_effort: Array | None = None
         self._stuck, self._note = 0.0, ""
         self._obstacle, self._rubbing = ObstacleWatch(self._learned.force, self._oldest), RubbingJoints(self.equations)
@@ -258,7 +256,6 @@ class QPController(SampledController):
         self._stands = False  # whether actuators that hold their positions hold the robot at rest
         self._impedance: ImpedanceGains | None = None
         self._offset: SetPointOffset | None = None
-        self._held: ImpedanceEffort | None = None
         self._reach = np.full_like(self._effort, math.inf)  # where the effort bounds equal the full capability
         if actuation == "impedance":
             self._impedance, with_cables = impedances_at_rest(self.equations, *self._equilibrium())
@@ -266,8 +263,6 @@ class QPController(SampledController):
             if not self._sticks:  # the offset of a geared servo is its friction
                 self.growth.stiffness = with_cables
                 self._offset = SetPointOffset(self.equations, self.stretch, self.growth, self._impedance.stiffness)
-                if not self.equations.rubs:  # as here that of a joint with stated friction
-                    self._held = ImpedanceEffort(self._impedance, self._rate)
 
     # -- gains ------------------------------------------------------------------------------------------------------
 
@@ -342,8 +337,6 @@ class QPController(SampledController):
         self.set_gains()
         self._began_at, self._departed = time, -math.inf
         self._last.forget(time)
-        if self._held is not None:
-            self._held.forget()
         self.bounds.begin()
         self._learned.force[:] = 0.0
         self._sampled.forget()
@@ -494,8 +487,6 @@ class QPController(SampledController):
         """Initialise the stretch of the cables from a state."""
         self.stretch.begin(q, v)
         self.bounds.forget_commands()
-        if self._held is not None:
-            self._held.begin()
 
     def _hold_tracker(self, state: RobotState | None) -> OutputPath:
         assert state is not None and state.q is not None
@@ -709,7 +700,6 @@ class QPController(SampledController):
         timing.came(time - self._last.time)
         if timing.elapsed > MISSED * self.period:  # something else may have moved the actuators
             self._rate_seen = None
-        held = self._held_effort(time, q)
         if timing.elapsed > (FRESHNESS if self._impedance is not None else self._oldest):  # the command has expired
             self._begin_stretch(q, v)
             self._pending.clear()
@@ -760,7 +750,7 @@ class QPController(SampledController):
             self._stop_here(time, ["something holds it back"])
         if self.border.is_near and self._goal is not None:
             self._stop_at_border(time, q, v, self._goal, rates, brakes)
-        self._learn(time, rate if changed is None else rate - changed, held, w)
+        self._learn(time, rate if changed is None else rate - changed, w)
         effort = None if self.solution is None else self.solution.effort
         if not self._settled.needed:
             in_time = self._bandwidth * affordable(self.period, foreseen, self._delayed)  # limits excite no vibrations
@@ -854,19 +844,8 @@ class QPController(SampledController):
                     f"the output is {distance:.3g} {unit} from its reference; hold, then go on."
                 )
 
-    def _held_effort(self, time: float, q: Array) -> Array | None:
-        """Mean efforts (a,) of the impedances since the last state, at q (nq,) of a time [s]; None for none."""
-        before, self._position_seen = self._position_seen, q[self.equations.drive_q]
-        if self._held is None or self._last.command is None:
-            return None
-        share = min(1.0, self._gains["learning"] * self._bandwidth * self._timing.elapsed)
-        return self._held.mean(
-            self._pending, self._last.time, time, before, self._position_seen, self.stretch.moved, share
-        )
-
-    def _learn(self, time: float, rate: Array, held: Array | None, w: float) -> None:
-        """Learn the force at the output from its rate (k,) at a time [s], the commanded accelerations, and the efforts
-        `held` (a,) of the impedances."""
+    def _learn(self, time: float, rate: Array, w: float) -> None:
+        """Learn the force at the output from its rate (k,) at a time [s] and the commanded accelerations."""
         before, self._rate_seen = self._rate_seen, rate
         if before is None:
             return
@@ -880,10 +859,6 @@ class QPController(SampledController):
         mobility, elapsed = self.equations.arrays.mobility, self._timing.elapsed
         if self.equations.rubs:
             self._learned.force -= self._rubbing.learned(share)
-        solution = self.solution
-        freely = solution is not None and not (solution.active or self.guard.reason or self.guard.pace < math.inf)
-        if held is not None and freely:
-            rate = rate - elapsed * (self.equations.arrays.output_1 @ held)
         if not self._learned.learn(mobility, rate, before, lasts, foreseen, share / elapsed):
             raise InfeasibleControlError("the actuators cannot move the output in this configuration (singularity).")
 
@@ -967,8 +942,6 @@ class QPController(SampledController):
         self._retreat.ended = False
         self.equations.update(q, v)
         self._begin_stretch(q, v)
-        if self._held is not None:
-            self._held.forget()
         self._pending.clear()
         self._answer.forget()
         self._more_late, self._rate_seen = 0.0, None
@@ -1016,8 +989,7 @@ class QPController(SampledController):
         )  # fmt: skip
         self.solution = MotionSolution(effort, *solution[1:])
         forces = np.concatenate((solution.effort, self.equations.arrays.rubbing)) if self.equations.resists else None
-        sent = None if gains is None else (commanded_position, commanded_rate, effort)
-        self._pending.send(Sent(acts, lasts, solution.motion, position, rate, left, time, False, forces, sent))
+        self._pending.send(Sent(acts, lasts, solution.motion, position, rate, left, time, forces=forces))
         if gains is None:
             return Command(self.output_mode, self.names, effort)
         return Command(

@@ -4,8 +4,7 @@ acceleration.
     f' = w_d L (y'' seen - y'' predicted)
 
 with the inertia L of the output (inverse of its mobility) and the learning rate w_d; W f of 000 (1.2.31). For rotations
-of the output it is a moment. Where actuators close impedances, their efforts count in what is predicted
-(`impedance_effort`): a force that they hold changes no acceleration.
+of the output it is a moment.
 """
 
 from __future__ import annotations

@@ -42,7 +42,6 @@ class Sent(NamedTuple):
         stamp: s, time of the state that the command answers.
         confirmed: whether the plant has reported `begin`; it is an estimate until then.
         forces: (a + nv,) efforts, then the forces of friction that they overcome.
-        set_points: positions (a,) at `stamp`, rates and efforts as sent, with the stretch of the cables.
     """
 
     begin: float
@@ -54,7 +53,6 @@ class Sent(NamedTuple):
     stamp: float = -np.inf
     confirmed: bool = False
     forces: Array | None = None
-    set_points: tuple[Array, Array, Array] | None = None
 
 
 class PendingCommands:
@@ -155,17 +153,6 @@ class PendingCommands:
             return position, rate, position, pace * last.left
         there, left = self.gone(end - last.begin)
         return position, rate, last.position + there * last.rate, left * last.left
-
-    def set_points(self, begin: float, end: float) -> tuple[Array, Array, Array] | None:
-        """(a,) set points at `begin` and `end` [s], as the command sent that acts between them, and its efforts; None
-        if no command does."""
-        for each in reversed(self._sent):
-            if each.begin <= 0.5 * (begin + end) and each.set_points is not None:
-                position, rate, effort = each.set_points
-                since = each.begin - each.stamp
-                first, last = (position + (since + self.gone(at - each.begin)[0]) * rate for at in (begin, end))
-                return first, last, effort
-        return None
 
     def gone(self, time: float) -> tuple[float, float]:
         """Time [s] of travel of a set point `time` s after its begin, and the remaining fraction of its rate."""
