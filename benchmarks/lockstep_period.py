@@ -173,10 +173,10 @@ def beside(options):
             made = subprocess.run([sys.executable, __file__, *words], capture_output=True, text=True, check=True)
             figures = json.loads(made.stdout)
             measured("one process, unwatched, processor time", controller, figures["unwatched_ms"])
-            for mode, words in (("processes", "a process for every node"), ("composed", "one process")):
+            for mode, nodes in (("processes", "a process for every node"), ("composed", "one process")):
                 pace = figures[mode]["simulated_seconds_per_second"]
-                measured(f"{words}, wall time", controller, 1e3 * figures["period_s"] / pace)
-                measured(f"{words}, processor time", controller, sum(figures[mode]["processor_ms"].values()))
+                measured(f"{nodes}, wall time", controller, 1e3 * figures["period_s"] / pace)
+                measured(f"{nodes}, processor time", controller, sum(figures[mode]["processor_ms"].values()))
     print(f"{'ms per period':<42} {options.controller:>12} {options.beside:>12}  ratio")
     for what, spent in sorted(least.items()):
         one, other = spent[options.controller], spent[options.beside]

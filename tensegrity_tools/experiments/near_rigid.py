@@ -262,10 +262,8 @@ def render(result: dict[str, Any], console: Console) -> None:
     rows: list[tuple[str, ...]] = []
     for row in result["printed_law"]:
         phi, psi = row["largest_error_rad"]
-        printed = [f"{error:.2e}" for error in row["printed_error_rad"] or ()] or [
-            "",
-            "",
-        ]  # only of the moduli of the table
+        # only of the moduli of the table
+        printed = [f"{error:.2e}" for error in row["printed_error_rad"] or ()] or ["", ""]
         figures = (printed[0], f"{phi:.2e}", printed[1], f"{psi:.2e}")
         rows.append((f"{1e-6 * row['young_Pa']:g}", *figures, f"{row['least_strain_over_floor']:.4f}"))
     heads: tuple[str, ...] = ("E [MPa]", "printed phi", "ours", "printed psi", "ours", "least strain / floor")

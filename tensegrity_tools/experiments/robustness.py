@@ -9,6 +9,7 @@ same time. Results: largest distance from the reference during the run, and from
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -99,9 +100,8 @@ def scaled(case: Case, error: float, payload: float, push: float) -> Case:
     changed: dict[str, Any] = {
         name: 1.0 + np.sign(getattr(case, name) - 1.0) * error for name in ("young", "radius", "density")
     }
-    name = case.name  # with the values of this run in place of the usual ones
-    for usual, own in (("10 %", f"{100 * error:g} %"), ("20 %", f"{100 * payload:g} %"), ("5 N", f"{push:g} N")):
-        name = name.replace(usual, own)
+    own = {"10 %": f"{100 * error:g} %", "20 %": f"{100 * payload:g} %", "5 N": f"{push:g} N"}  # by the usual values
+    name = re.sub("|".join(own), lambda found: own[found[0]], case.name)
     changed |= {"payload": payload if case.payload else 0.0, "push": push if case.push else 0.0}
     return replace(case, name=name, **changed)
 

@@ -78,6 +78,8 @@ def test_rows_of_robustness_are_named_by_the_values_of_the_run() -> None:
     names = [robustness.scaled(each, 0.25, 0.5, 8.0).name for each in robustness.CASES]
     assert "masses - 25 %" in names and "unknown payload, 50 %" in names and "push of 8 N for 0.5 s" in names
     assert robustness.scaled(robustness.CASES[4], 0.1, 0.2, 5.0).name == robustness.CASES[4].name
+    doubled = [robustness.scaled(each, 0.2, 0.5, 5.0).name for each in robustness.CASES]
+    assert "masses - 20 %" in doubled and "unknown payload, 50 %" in doubled
 
 
 @pytest.mark.parametrize("name", ["near_rigid", "manipulator"])
